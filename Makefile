@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+demo: $(VENV)/runtime.stamp  ## install into .venv, train on scikit-learn's digits, print the result
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check, types and tests
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest -q
+
+slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out
+	$(BIN)/python -m pytest -q -m slow --timeout 3600
+
+clean:  ## remove .venv, caches and build output
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# `python -m venv` is run again on an existing .venv on purpose: it mends one that was cut short or lost its interpreter.
+$(VENV)/runtime.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e ".[dev]"
+	@touch $(VENV)/runtime.stamp $@
