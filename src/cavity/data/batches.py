@@ -1,0 +1,38 @@
+"""Mini-batches from tensors in memory, by index: no workers, no copies but the batch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+
+class Batches:
+    """Shuffled mini-batches of (x, y) held on one device; the last incomplete one of an epoch is dropped.
+
+    ``batch_size=None``, or one at least as large as the data, gives the full batch.
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, batch_size: int | None) -> None:
+        if len(x) != len(y):
+            raise ValueError(f"x and y must hold as many samples as each other, got {len(x)} and {len(y)}")
+        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+            raise ValueError(f"batch_size must be a positive integer or None for the full batch, got {batch_size!r}")
+        self.x, self.y = x, y
+        self.batch_size = len(x) if batch_size is None else min(batch_size, len(x))
+
+    def __len__(self) -> int:
+        return len(self.x) // self.batch_size
+
+    def epoch(self, order_seed: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of the epoch that ``order_seed`` shuffles, from batch number ``start`` on."""
+        if len(self) == 1 and self.batch_size == len(self.x):
+            if start == 0:
+                yield self.x, self.y
+            return
+        generator = torch.Generator().manual_seed(order_seed)
+        order = torch.randperm(len(self.x), generator=generator).to(self.x.device)
+        for number in range(start, len(self)):
+            index = order[number * self.batch_size : (number + 1) * self.batch_size]
+            yield self.x[index], self.y[index]

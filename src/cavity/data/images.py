@@ -1,0 +1,100 @@
+"""A folder of PNG images by class: ``<class>/*.png``, or the same below ``train/`` and ``test/``."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cavity.data.errors import DataError, damaged
+from cavity.data.packing import check_expansion
+from cavity.data.raw import Part, Raw, encode_labels, split
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+GREY = ("1", "L", "LA")
+COLOUR = ("RGB", "RGBA", "P", "PA")
+MAX_PIXELS = 4096 * 4096
+MAX_FILE = 128 << 20
+
+
+def _list(folder: Path) -> list[tuple[Path, str]]:
+    """Every PNG file with the name of its class, in the order of their names; other files are passed over."""
+    pairs = []
+    for class_folder in sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."):
+        files = sorted(path for path in class_folder.iterdir() if path.suffix.lower() == ".png")
+        if not files:
+            raise damaged(class_folder, "holds no PNG images; every sub-folder is taken for a class")
+        pairs += [(path, class_folder.name) for path in files]
+    if not pairs:
+        raise damaged(folder, "holds no sub-folders with PNG images, one per class")
+    return pairs
+
+
+def _decode(path: Path, mode: str | None, size: tuple[int, int] | None) -> tuple[str, tuple[int, int], bytes]:
+    """Mode, size and, where a ``mode`` to convert to is given, the pixels of one PNG image."""
+    from PIL import Image
+
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise damaged(path, f"has {path.stat().st_size:,} bytes, more than {MAX_FILE:,}")
+        # From memory: a file object reserves what a damaged chunk declares, up to 4 GiB, before it reads.
+        with Image.open(io.BytesIO(path.read_bytes()), formats=("PNG",)) as image:
+            if math.prod(image.size) > MAX_PIXELS:
+                raise damaged(path, f"is {image.width}×{image.height}, more than {MAX_PIXELS:,} pixels")
+            if image.mode not in GREY + COLOUR:
+                raise damaged(path, f"has pixels of type {image.mode}; only 8 bits per channel are read")
+            if size is not None and image.size != size:
+                raise damaged(path, f"is {image.width}×{image.height}, the images before it {size[0]}×{size[1]}")
+            pixels = image.convert(mode).tobytes() if mode is not None else b""
+            return image.mode, image.size, pixels
+    except DataError:
+        raise
+    # Pillow's decoders raise a different exception in nearly every place; all of them mean a damaged file.
+    except Exception as error:
+        raise damaged(path, f"is not a readable PNG image: {error}") from error
+
+
+def _read(paths: list[Path]) -> tuple[NDArray[np.uint8], tuple[int, int, int]]:
+    """All images as (samples, channels · height · width): grey if all of them are, otherwise in colour."""
+    import numpy as np
+
+    size: tuple[int, int] | None = None
+    modes, packed = set(), 0
+    for path in paths:
+        mode, size, _ = _decode(path, None, size)
+        modes.add(mode)
+        packed += path.stat().st_size
+    assert size is not None
+    width, height = size
+    channels, mode = (1, "L") if modes <= set(GREY) else (3, "RGB")
+    check_expansion(paths[0].parent, packed, len(paths) * channels * height * width)
+    images = np.empty((len(paths), channels, height, width), np.uint8)
+    for image, path in zip(images, paths, strict=True):
+        pixels = np.frombuffer(_decode(path, mode, size)[2], np.uint8)
+        image[:] = pixels.reshape(height, width, channels).transpose(2, 0, 1)
+    return images.reshape(len(paths), -1), (channels, height, width)
+
+
+def load_folder(folder: Path, test_fraction: float, seed: int) -> Raw:
+    """Images by class, split here unless the folder has ``train`` and ``test`` in it."""
+    import numpy as np
+
+    given = [folder / "train", folder / "test"]
+    lists = [_list(path) for path in (given if all(path.is_dir() for path in given) else [folder])]
+    pairs = [pair for part in lists for pair in part]
+    names = [name for _, name in pairs]
+    unseen = {name for _, name in lists[-1]} - {name for _, name in lists[0]}
+    if unseen:
+        raise damaged(folder, f"test has classes that train has not: {', '.join(sorted(unseen))}")
+    y, classes = encode_labels(np.array(names), folder)
+    x, shape = _read([path for path, _ in pairs])
+    if len(lists) == 2:
+        n_train = len(lists[0])
+        train, test = Part(x[:n_train], y[:n_train]), Part(x[n_train:], y[n_train:])
+    else:
+        train, test = split(x, y, test_fraction, seed)
+    return Raw(folder.name, train, test, classes, "overall", shape, 255.0)

@@ -1,0 +1,132 @@
+"""Where files are looked for: a given folder, ``$CAVITY_DATA``, the user's cache, Debian's data sets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from cavity.data.errors import DataError
+from cavity.data.packing import read_known
+from cavity.data.registry import BUILT_IN, SOURCES, KnownFile, Source, known
+
+ENVIRONMENT = "CAVITY_DATA"
+# Debian's package dataset-fashion-mnist installs into the folder fashion-mnist/ here.
+DEBIAN = Path("/usr/share/datasets")
+SUFFIXES = ("", ".gz", ".xz")
+
+Folder: TypeAlias = "str | os.PathLike[str] | None"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path that was looked at for ``file``, and whether the file is there."""
+
+    file: str
+    path: Path
+    found: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the list of data sets; ``present`` means that loading it needs no network."""
+
+    name: str
+    description: str
+    present: bool
+
+
+def cache_folder() -> Path:
+    """The user's cache, e.g. ``~/.cache/cavity`` on Linux."""
+    from pooch import os_cache
+
+    return Path(os_cache("cavity"))
+
+
+def roots(data_dir: Folder = None) -> tuple[Path, ...]:
+    """The folders searched, in order, without doubles."""
+    environment = os.environ.get(ENVIRONMENT)
+    given = [Path(folder).expanduser() for folder in (data_dir, environment) if folder]
+    return tuple(dict.fromkeys((*given, cache_folder(), DEBIAN)))
+
+
+def _holds_sibling(folder: Path, source: Source) -> bool:
+    """Whether a folder verifiably holds another data set whose files have the same names.
+
+    MNIST and Fashion-MNIST name their files alike, so a folder without a sub-folder could be either; the
+    smallest file, a few kilobytes of labels, settles it.
+    """
+    own = {file.name for file in source.files}
+    for other in SOURCES.values():
+        smallest = min(other.files, key=lambda file: file.size)
+        if other.name == source.name or smallest.name not in own:
+            continue
+        for path in (folder / (smallest.name + suffix) for suffix in SUFFIXES):
+            if path.is_file():
+                try:
+                    read_known(path, smallest)
+                except DataError:
+                    continue
+                return True
+    return False
+
+
+def _find_under(root: Path, source: Source, name: str, suffixes: tuple[str, ...]) -> Path | None:
+    """A file under one root: in one of the data set's folders, or else in the root itself."""
+    for folder in (*(root / folder for folder in source.folders), root):
+        for path in (folder / (name + suffix) for suffix in suffixes):
+            if path.is_file() and not (folder == root and _holds_sibling(root, source)):
+                return path
+    return None
+
+
+def find_file(source: Source, file: KnownFile, data_dir: Folder = None) -> Path | None:
+    """The first path at which a file of a data set lies, plain or packed, or None."""
+    found = (_find_under(root, source, file.name, SUFFIXES) for root in roots(data_dir))
+    return next((path for path in found if path is not None), None)
+
+
+def find_archive(source: Source, data_dir: Folder = None) -> Path | None:
+    """The first path at which the archive with all files of a data set lies, or None."""
+    if source.archive is None:
+        return None
+    found = (_find_under(root, source, source.archive, ("",)) for root in roots(data_dir))
+    return next((path for path in found if path is not None), None)
+
+
+def where(name: str, data_dir: Folder = None) -> list[Place]:
+    """One place per file and searched folder, in order: the path found, or where the file would go.
+
+    Empty for what needs no file. The first place of a file that is ``found`` is the one that is read.
+    """
+    base = known(name)
+    if base in BUILT_IN:
+        return []
+    source = SOURCES[base]
+    searched: list[tuple[str, tuple[str, ...]]] = [(file.name, SUFFIXES) for file in source.files]
+    if source.archive is not None:
+        searched.append((source.archive, ("",)))
+    places = []
+    for file_name, suffixes in searched:
+        for root in roots(data_dir):
+            path = _find_under(root, source, file_name, suffixes)
+            places.append(Place(file_name, path or root / source.folders[0] / file_name, path is not None))
+    return places
+
+
+def is_present(name: str, data_dir: Folder = None) -> bool:
+    """Whether a data set can be loaded without a network."""
+    base = known(name)
+    if base in BUILT_IN:
+        return True
+    source = SOURCES[base]
+    if find_archive(source, data_dir) is not None:
+        return True
+    return all(find_file(source, file, data_dir) is not None for file in source.files)
+
+
+def available(data_dir: Folder = None) -> list[Entry]:
+    """Every data set by name, what it is, and whether it is here already."""
+    described = {**BUILT_IN, **{name: source.description for name, source in SOURCES.items()}}
+    return [Entry(name, text, is_present(name, data_dir)) for name, text in described.items()]

@@ -1,0 +1,115 @@
+"""What every reader hands on: samples and labels before standardisation, in NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from cavity.data.errors import DataError, damaged
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    # Unsigned bytes or floats, which no single NumPy type but this one covers.
+    Samples: TypeAlias = NDArray[Any]
+
+# One mean and std for everything, one per channel, one per feature, or none because it is so by construction.
+Statistics = Literal["overall", "channel", "feature", "none"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples (samples, features), of unsigned bytes or floats, and their class indices (samples,)."""
+
+    x: Samples
+    y: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Training and test part of a data set, in the units of the source; ``scale`` divides these units.
+
+    ``statistics`` says how to standardise; ``image_shape`` is (channels, height, width) or None.
+    """
+
+    name: str
+    train: Part
+    test: Part
+    classes: tuple[str, ...]
+    statistics: Statistics
+    image_shape: tuple[int, int, int] | None = None
+    scale: float = 1.0
+
+
+def encode_labels(labels: NDArray[np.generic], path: str | Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Class indices 0…C−1 of any labels, and the C names, in the order of numbers or else of the alphabet."""
+    import numpy as np
+
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "biufUS":
+        raise damaged(path, f"labels have shape {labels.shape} and type {labels.dtype}, expected one per sample")
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise damaged(path, "some labels are missing or not finite")
+        if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
+            labels = labels.astype(np.int64)
+    values, indices = np.unique(labels, return_inverse=True)
+    if labels.dtype.kind == "f" and len(values) > len(labels) // 2:
+        raise damaged(path, f"{len(values)} different labels for {len(labels)} samples: a number, not a class?")
+    try:
+        listed = values.tolist()
+    except ValueError as error:
+        raise damaged(path, f"some labels are not text: {error}") from error
+    is_bytes = labels.dtype.kind == "S"
+    names = [v.decode("utf-8", "backslashreplace") if is_bytes else str(v) for v in listed]
+    order = _numeric_order(names)
+    if len(names) < 2:
+        raise damaged(path, f"{len(names)} class(es) among the labels, expected at least two")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[indices.reshape(-1)], tuple(names[i] for i in order)
+
+
+def _numeric_order(names: list[str]) -> list[int]:
+    """The order of names by value when all are numbers ("2" before "10"), as they stand otherwise."""
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        return list(range(len(names)))
+    return sorted(range(len(names)), key=lambda i: (values[i], names[i]))
+
+
+def stratified_split(
+    y: NDArray[np.int64], test_fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Training and test indices in random order, every class divided in the same proportion.
+
+    The fraction is rounded cumulatively, so that the test set as a whole has round(samples · fraction). Every
+    class keeps a sample for training.
+    """
+    import numpy as np
+
+    if not 0 < test_fraction < 1:
+        raise ValueError(f"test_fraction is {test_fraction}, expected a number between 0 and 1")
+    random = np.random.default_rng(seed)
+    train, test = [], []
+    seen = given = 0
+    for label in np.unique(y):
+        members = random.permutation(np.flatnonzero(y == label))
+        seen += len(members)
+        n_test = min(round(seen * test_fraction) - given, len(members) - 1)
+        given += n_test
+        test.append(members[:n_test])
+        train.append(members[n_test:])
+    return random.permutation(np.concatenate(train)), random.permutation(np.concatenate(test))
+
+
+def split(x: Samples, y: NDArray[np.int64], test_fraction: float, seed: int) -> tuple[Part, Part]:
+    """Samples and labels in two stratified parts."""
+    train, test = stratified_split(y, test_fraction, seed)
+    if len(test) == 0:
+        raise DataError(f"{len(y)} samples are too few for a test set of {test_fraction:.0%}")
+    return Part(x[train], y[train]), Part(x[test], y[test])

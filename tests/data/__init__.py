@@ -1,0 +1,1 @@
+"""Tests of the data room, and the web server that its downloads are tested against."""
