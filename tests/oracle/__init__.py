@@ -1,0 +1,1 @@
+"""A slow, literal transcription of the message-passing equations, against which the library is tested."""
