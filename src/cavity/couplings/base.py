@@ -1,0 +1,78 @@
+"""What every coupling offers.
+
+Weights are (outputs, columns) with one column per input of a unit and, if there is a bias, a last column that
+multiplies a constant input. Activations are (samples, *input_shape), preactivations (samples, *output_shape).
+
+Message passing needs sums over the edges of each factor. With w and x any functions of the weights and of the
+inputs, all of them are one of three contractions:
+
+    apply            z_kn = Σ_i w_ki x_in
+    back_to_inputs   x_in = Σ_k w_ki g_kn
+    back_to_weights  w_ki = Σ_n x_in g_kn
+
+``constant`` is the value of x at the constant input: 1 for x̂ and its powers, 0 for the variance Δ. Where an edge needs
+a number of its own, ``gather`` lays the inputs out as one row per factor, (factors, columns), and ``scatter`` is its
+transpose; one sample has several factors per unit when a weight is shared over positions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+
+class Coupling(ABC):
+    """Connectivity only: it holds shapes, never weights."""
+
+    bias: bool
+    #: Number of units, or of output channels: the rows of the weights.
+    outputs: int
+    #: Inputs that one unit sees, the bias's constant input included: the columns of the weights.
+    columns: int
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+
+    @abstractmethod
+    def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        """Σ_i w_ki x_in: (outputs, columns), (samples, *input_shape) → (samples, *output_shape)."""
+
+    @abstractmethod
+    def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
+        """Σ_k w_ki g_kn: (outputs, columns), (samples, *output_shape) → (samples, *input_shape)."""
+
+    @abstractmethod
+    def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        """Σ_n g_kn x_in: (samples, *output_shape), (samples, *input_shape) → (outputs, columns)."""
+
+    @abstractmethod
+    def gather(self, x: Tensor) -> Tensor:
+        """(samples, *input_shape) → (factors, inputs of a unit), the bias's constant left out; padding gives 0."""
+
+    @abstractmethod
+    def scatter(self, rows: Tensor) -> Tensor:
+        """The transpose of gather: (factors, inputs of a unit) → (samples, *input_shape), adding up."""
+
+    @abstractmethod
+    def factors(self, z: Tensor) -> Tensor:
+        """(samples, *output_shape) → (factors, outputs)."""
+
+    @abstractmethod
+    def preactivations(self, rows: Tensor) -> Tensor:
+        """The inverse of factors: (factors, outputs) → (samples, *output_shape)."""
+
+    def with_constant(self, rows: Tensor, constant: float) -> Tensor:
+        """Append the constant input to the last axis if there is a bias."""
+        return torch.nn.functional.pad(rows, (0, 1), value=constant) if self.bias else rows
+
+    def without_constant(self, rows: Tensor) -> Tensor:
+        """Drop what belongs to the constant input from the last axis if there is a bias."""
+        return rows[..., :-1] if self.bias else rows
+
+
+def check_sizes(**sizes: int) -> None:
+    """Each keyword must be a positive integer."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name} must be a positive integer, got {size!r}")

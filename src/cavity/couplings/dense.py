@@ -1,0 +1,50 @@
+"""Every unit sees every input."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cavity.couplings.base import Coupling, check_sizes
+
+
+class Dense(Coupling):
+    """A matrix of weights (outputs, inputs [+ 1]); inputs of any shape are flattened."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = False) -> None:
+        check_sizes(inputs=inputs, outputs=outputs)
+        self.bias = bias
+        self.outputs = outputs
+        self.columns = inputs + bias
+        self.input_shape = (inputs,)
+        self.output_shape = (outputs,)
+
+    def __repr__(self) -> str:
+        return f"Dense({math.prod(self.input_shape)}, {self.outputs}, bias={self.bias})"
+
+    def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        x = x.flatten(1)
+        if not self.bias:
+            return x @ w.T
+        return torch.addmm(constant * w[:, -1], x, w[:, :-1].T)
+
+    def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
+        return g @ self.without_constant(w)
+
+    def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        fields = g.T @ x.flatten(1)
+        return torch.cat([fields, constant * g.sum(0).unsqueeze(1)], dim=1) if self.bias else fields
+
+    def gather(self, x: Tensor) -> Tensor:
+        return x.flatten(1)
+
+    def scatter(self, rows: Tensor) -> Tensor:
+        return rows
+
+    def factors(self, z: Tensor) -> Tensor:
+        return z
+
+    def preactivations(self, rows: Tensor) -> Tensor:
+        return rows

@@ -1,0 +1,92 @@
+"""Approximate message passing: BP to first order in every cavity (paper, appendix "AMP equations", as corrected).
+
+Primes are the previous inner iteration, g' = 0 in the first. Expanding m_{ki→n} = m − σ x̂' g',
+x̂_{in→k} = x̂ − Δ m' g' and g_{kn→i} = g + m x̂ Γ:
+
+    ω_kn = Σ_i m x̂ − g' (Σ_i σ x̂ x̂' + Σ_i m m' Δ) + g'² Σ_i σ m' x̂' Δ
+    B_in = Σ_k m g + x̂ Σ_k m² Γ − x̂' Σ_k σ g' g − x̂ x̂' Σ_k σ m g' Γ
+    H_ki = Σ_n x̂ g + m Σ_n x̂² Γ − m' Σ_n Δ g' g − m m' Σ_n Δ x̂ g' Γ
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor
+
+from cavity.couplings.base import Coupling
+from cavity.inner.algorithm import Algorithm, Carry, Down, Factor, Site, Up
+from cavity.messages import Moments, Preactivation
+
+#: g(ω − m x̂) is expanded around ω, which means nothing once √V is smaller than one edge: as the weights become
+#: certain, g and Γ both vanish at ω while g one edge away does not, the fields collapse to 0 and a solution is lost. A
+#: tenth of an uncertain weight in V keeps the expansion alive (tests/test_theory.py iterates a solved perceptron).
+EXPANSION_FLOOR = 0.1
+
+
+class Previous(NamedTuple):
+    """g', x̂' and m' of the iteration before."""
+
+    g: Tensor
+    x: Tensor
+    m: Tensor
+
+
+class AMP(Algorithm):
+    """Non-cavity means with Onsager corrections."""
+
+    name: ClassVar[str] = "amp"
+    variance_floor: ClassVar[float] = EXPANSION_FLOOR
+
+    def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
+        apply, (m, sigma), (x, delta) = site.coupling.apply, carry.weights, inputs
+        omega = apply(m, x)
+        before: Previous | None = carry.memory
+        if before is None:
+            return omega
+        assert sigma is not None
+        omega = omega - before.g * apply(sigma, x * before.x)
+        if delta is not None:
+            omega = omega - before.g * apply(m * before.m, delta, constant=0.0)
+            omega = omega + before.g.square() * apply(sigma * before.m, before.x * delta, constant=0.0)
+        return omega
+
+    def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
+        g = factor.response.gradient
+        gamma = factor.response.curvature if site.channel.elementwise else None
+        m, x = carry.weights.mean, up.inputs.mean
+        memory = Previous(g, x, m) if remember else None
+        B = None if site.below is None else self._to_inputs(site, carry, up, g, gamma)
+        return Down(B, self._to_weights(site, carry, up, g, gamma), memory)
+
+    def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
+        return 0
+
+    def _to_inputs(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
+        back, (m, sigma), x = site.coupling.back_to_inputs, carry.weights, up.inputs.mean
+        before: Previous | None = carry.memory
+        flat = x.reshape(len(x), *site.coupling.input_shape)
+        B = back(m, g)
+        if gamma is not None:
+            B = B + flat * back(m.square(), gamma)
+        if before is not None:
+            assert sigma is not None
+            inner = back(sigma, before.g * g)
+            if gamma is not None:
+                inner = inner + flat * back(sigma * m, before.g * gamma)
+            B = B - before.x.reshape(flat.shape) * inner
+        return B
+
+    def _to_weights(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
+        back, m, (x, delta) = site.coupling.back_to_weights, carry.weights.mean, up.inputs
+        before: Previous | None = carry.memory
+        H = back(g, x)
+        if gamma is not None:
+            H = H + m * back(gamma, x.square())
+        if before is not None and delta is not None:
+            inner = back(before.g * g, delta, constant=0.0)
+            if gamma is not None:
+                inner = inner + m * back(before.g * gamma, delta * x, constant=0.0)
+            H = H - before.m * inner
+        return H

@@ -1,0 +1,39 @@
+"""BP-inspired message passing: only g is a cavity quantity (paper, appendix "BPI equations").
+
+ω_kn = Σ_i m_ki x̂_in        g_{kn→i} = ∂_ω φ(ω_kn − m_ki x̂_in, V_kn)
+B_in = Σ_k m_ki g_{kn→i}     H_ki = Σ_n x̂_in g_{kn→i}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from torch import Tensor
+
+from cavity.couplings.base import Coupling
+from cavity.inner.algorithm import Algorithm, Carry, Down, Factor, Site, Up
+from cavity.inner.mf import MF
+from cavity.messages import Moments, Preactivation
+
+
+class BPI(Algorithm):
+    """Cavity on g alone; a coupled output such as ArgMax has none, and is mean field."""
+
+    name: ClassVar[str] = "bpi"
+
+    def __init__(self) -> None:
+        self._uncorrected = MF()
+
+    def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
+        return site.coupling.apply(carry.weights.mean, inputs.mean)
+
+    def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
+        if not site.channel.elementwise:
+            return self._uncorrected.down(site, carry, up, factor, remember)
+        m, x = carry.weights.mean, up.inputs.mean
+        B, H = site.evaluation.sums(site.coupling, factor, m, x, site.below is not None, site.run)
+        return Down(B, H, None)
+
+    def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
+        return 0

@@ -1,0 +1,65 @@
+"""Cavity sums: B and H where every edge sees its factor without itself.
+
+    g_{kn→i} = ∂_ω φ(ω_kn − m_ki x̂_in, V_kn),    B_in = Σ_k m_ki g_{kn→i},    H_ki = Σ_n x̂_in g_{kn→i}
+
+This is the only costly step of BPI, and of BP in its first iteration: one transcendental function on every edge of
+every sample. ``exact_sums`` evaluates it as written, in chunks, so that no (samples, outputs, inputs) tensor is ever
+held; ``series.py`` gives the same sums for a few matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.couplings.base import Coupling
+from cavity.fusion import Kernels
+from cavity.inner.algorithm import Factor
+from cavity.messages import Fields, Preactivation, Target
+
+#: Edges evaluated at once: small enough to stay in cache, large enough to hide the cost of a call.
+CHUNK_EDGES = 1 << 20
+
+
+class Sums(NamedTuple):
+    """B (samples, *input_shape), None if nobody below asks for it, and H (outputs, columns)."""
+
+    inputs: Tensor | None
+    weights: Tensor
+
+
+def row_chunks(rows: int, edges_per_row: int) -> Iterator[slice]:
+    """Slices over the factors with at most CHUNK_EDGES edges each."""
+    step = max(1, CHUNK_EDGES // edges_per_row)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def edge_gradients(
+    gradient: Callable[[Any, Preactivation], Tensor],
+    message: Fields | Target,
+    pre: Preactivation,
+    m: Tensor,
+    X: Tensor,
+) -> Tensor:
+    """g_{kn→i} (rows, outputs, columns) for message and (ω, V) of shape (rows, outputs, 1), m (outputs, columns) and
+    X (rows, columns)."""
+    return gradient(message, Preactivation(pre.mean - m * X.unsqueeze(1), pre.variance))
+
+
+def exact_sums(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, run: Kernels) -> Sums:
+    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape), edge by edge."""
+    X = coupling.with_constant(coupling.gather(x), 1.0)
+    factor = factor.by_edge(coupling)
+    B = torch.empty_like(X) if want_inputs else None
+    H = torch.zeros_like(m)
+    evaluate = run(edge_gradients)
+    for rows in row_chunks(len(X), m.numel()):
+        part = factor.chunk(rows)
+        g = evaluate(part.channel.gradient, part.message, part.pre, m, X[rows])
+        H += torch.einsum("rki,ri->ki", g, X[rows])
+        if B is not None:
+            B[rows] = torch.einsum("rki,ki->ri", g, m)
+    return Sums(None if B is None else coupling.scatter(coupling.without_constant(B)), H)

@@ -1,0 +1,201 @@
+"""How a layer's cavity sums are evaluated: exactly, by a series of fixed order, or by the cheapest series that is good
+enough.
+
+Good enough is measured, not estimated: every few mini-batches the sums of a few units and a few samples are evaluated
+exactly, those where a polynomial fits worst, and the cheapest series whose B and H agree with them to the tolerance,
+relative to the largest entry, serves until the next look.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.couplings.base import Coupling
+from cavity.fusion import Kernels
+from cavity.inner.algorithm import Factor
+from cavity.inner.cavity import Sums, exact_sums
+from cavity.inner.series import Series, coefficients, largest_edge, misfit, series_sums
+from cavity.messages import Preactivation, relayout
+
+Accuracy = float | int | Literal["exact"] | None
+
+#: The tolerance on B and H relative to their largest entry that training uses unless told otherwise.
+DEFAULT_TOLERANCE = 1e-3
+#: Layers with fewer edges per mini-batch than this are evaluated exactly: it costs no more than the series.
+SMALL_EDGES = 1 << 18
+#: Until the first look, and on devices where nothing can be looked at.
+FIRST = Series(order=3)
+#: What may be chosen from: orders, and shares of factors done exactly.
+ORDERS = (1, 2, 3, 4, 6, 8)
+SHARES = (0.0, 0.01, 0.03, 0.1, 0.2)
+#: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
+EXACT_COST = 150.0
+#: The entries that fit worst are looked at, but weights move until the next look: choose for half the tolerance.
+MARGIN = 0.5
+#: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
+INTERVAL = 64
+#: Units and factors that are looked at.
+PROBE_UNITS, PROBE_ROWS = 8, 4
+
+
+class Cost(NamedTuple):
+    """A candidate and what it costs in matrix products."""
+
+    products: float
+    series: Series
+
+
+def candidates(want_inputs: bool) -> list[Series]:
+    """All series that are cheaper than exact evaluation, the cheapest first."""
+    per_order = 2 if want_inputs else 1
+    costs = [
+        Cost(per_order * (order + 1) + share * EXACT_COST * per_order, Series(order, share))
+        for order in ORDERS
+        for share in SHARES
+    ]
+    return [cost.series for cost in sorted(costs) if cost.products < EXACT_COST]
+
+
+def check_accuracy(accuracy: Accuracy) -> Accuracy:
+    """ValueError unless it is None, 'exact', an order ≥ 1 or a tolerance in (0, 1)."""
+    if accuracy is None or accuracy == "exact":
+        return accuracy
+    if isinstance(accuracy, int) and not isinstance(accuracy, bool) and accuracy >= 1:
+        return accuracy
+    if isinstance(accuracy, float) and 0 < accuracy < 1:
+        return accuracy
+    raise ValueError(
+        f"accuracy must be None, 'exact', an order (integer >= 1) or a tolerance (float in (0, 1)), got {accuracy!r}"
+    )
+
+
+class Evaluation:
+    """The choice for one layer, and what it currently is."""
+
+    def __init__(self, accuracy: Accuracy = None) -> None:
+        self.accuracy = check_accuracy(accuracy)
+        self.series: Series | None = FIRST
+        self.calls = 0
+
+    def sums(self, coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, run: Kernels) -> Sums:
+        """B and H from means m (outputs, columns) and x̂ (samples, *input_shape)."""
+        series = self._series(coupling, factor, m, x, want_inputs)
+        if series is None:
+            return exact_sums(coupling, factor, m, x, want_inputs, run)
+        return series_sums(coupling, factor, m, x, series, want_inputs, run)
+
+    def _series(self, coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool) -> Series | None:
+        """The series to use now, None for exact evaluation."""
+        if self.accuracy == "exact":
+            return None
+        if isinstance(self.accuracy, int):
+            return Series(self.accuracy)
+        if self.accuracy is None and (m.dtype == torch.float64 or m.numel() * len(factor.pre.mean) < SMALL_EDGES):
+            return None
+        if self._due() and m.device.type != "meta":
+            tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
+            self.series = choose(coupling, factor, m, x, want_inputs, MARGIN * tolerance)
+        self.calls += 1
+        return self.series
+
+    def _due(self) -> bool:
+        return self.calls % INTERVAL == 0 if self.calls >= INTERVAL else self.calls & (self.calls - 1) == 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"calls": self.calls, "series": None if self.series is None else list(self.series)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.calls = state["calls"]
+        self.series = None if state["series"] is None else Series(*state["series"])
+
+
+class Look(NamedTuple):
+    """Some factors (rows, units) with all their edges: exact gradients (rows, units, columns), m and X of them."""
+
+    factor: Factor
+    m: Tensor
+    X: Tensor
+    exact: Tensor
+
+
+def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor, units: Tensor) -> Look:
+    """The factors of ``rows`` and ``units``, evaluated edge by edge."""
+
+    def pick(tensor: Tensor) -> Tensor:
+        return coupling.factors(tensor)[rows][:, units]
+
+    part = Factor(factor.channel, relayout(factor.message, pick), Preactivation(*map(pick, factor.pre)))
+    m, X = m[units], X[rows]
+    wide = Factor(
+        part.channel,
+        relayout(part.message, lambda tensor: tensor.unsqueeze(2)),
+        Preactivation(*(tensor.unsqueeze(2) for tensor in part.pre)),
+    )
+    return Look(part, m, X, wide.gradient_without(m * X.unsqueeze(1)))
+
+
+def series_gradients(seen: Look, series: Series, reach: Tensor) -> Tensor:
+    """What the series makes of g_{kn→i} at the factors looked at, (rows, units, columns)."""
+    gradient, message, pre = seen.factor.channel.gradient, seen.factor.message, seen.factor.pre
+    c = coefficients(gradient, message, pre, reach, series.order)
+    z = seen.m * seen.X.unsqueeze(1) / reach
+    g = torch.zeros_like(z)
+    for c_p in reversed(c):
+        g = c_p.unsqueeze(2) + z * g
+    if series.share > 0:
+        gap = misfit(gradient, message, pre, reach, c).reshape(-1)
+        worst = torch.topk(gap, max(1, int(series.share * gap.numel()))).indices
+        g.view(-1, g.shape[2])[worst] = seen.exact.reshape(-1, g.shape[2])[worst]
+    return g
+
+
+def choose(
+    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, tolerance: float
+) -> Series | None:
+    """The cheapest series within ``tolerance`` on the entries looked at; None if there is none. Waits for the
+    device."""
+    X = coupling.with_constant(coupling.gather(x), 1.0)
+    reach = largest_edge(m, x, coupling.bias)
+    gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
+    c = coefficients(gradient, message, pre, reach, FIRST.order)
+    gaps = coupling.factors(misfit(gradient, message, pre, reach, c))
+    by_unit = look(coupling, factor, m, X, torch.arange(len(X), device=m.device), worst(gaps.sum(dim=0), PROBE_UNITS))
+    by_row = None
+    if want_inputs:
+        every_unit = torch.arange(len(m), device=m.device)
+        by_row = look(coupling, factor, m, X, worst(gaps.sum(dim=1), PROBE_ROWS), every_unit)
+    for series in candidates(want_inputs):
+        if error_on_weights(by_unit, series, reach) > tolerance:
+            continue
+        if by_row is None or error_on_inputs(by_row, series, reach) <= tolerance:
+            return series
+    return None
+
+
+def worst(gaps: Tensor, count: int) -> Tensor:
+    """The indices of the ``count`` largest gaps."""
+    return torch.topk(gaps, min(count, len(gaps))).indices
+
+
+def error_on_weights(seen: Look, series: Series, reach: Tensor) -> float:
+    """Largest error of H_ki = Σ_n x̂_in g_{kn→i} relative to the largest |H_ki|, over the units looked at."""
+    exact = torch.einsum("rki,ri->ki", seen.exact, seen.X)
+    guess = torch.einsum("rki,ri->ki", series_gradients(seen, series, reach), seen.X)
+    return relative_error(guess, exact)
+
+
+def error_on_inputs(seen: Look, series: Series, reach: Tensor) -> float:
+    """Largest error of B_in = Σ_k m_ki g_{kn→i} relative to the largest |B_in|, over the factors looked at."""
+    exact = torch.einsum("rki,ki->ri", seen.exact, seen.m)
+    guess = torch.einsum("rki,ki->ri", series_gradients(seen, series, reach), seen.m)
+    return relative_error(guess, exact)
+
+
+def relative_error(guess: Tensor, exact: Tensor) -> float:
+    """max|guess − exact| / max|exact|, 0 if both vanish."""
+    scale = float(exact.abs().max())
+    gap = float((guess - exact).abs().max())
+    return gap / scale if scale > 0 else gap

@@ -1,0 +1,204 @@
+"""Cavity sums at the price of a few matrix products.
+
+Where an edge is small against √V, t ↦ g(ω_kn − t) is close to a polynomial of low degree P on the range of the edges
+t = m_ki x̂_in. With coefficients c_p (samples, outputs) the sums over edges factorise,
+
+    B_in = Σ_p x̂_in^p Σ_k m_ki^{p+1} c_p,kn        H_ki = Σ_p m_ki^p Σ_n x̂_in^{p+1} c_p,kn
+
+so that each order costs two products and no (samples, outputs, inputs) tensor exists. Order 0 is MF; the Taylor
+polynomial of order 1 is AMP's first iteration. Interpolation is better than Taylor at every order: g is evaluated at P
++ 1 Chebyshev nodes of [−T, T], T = max|t|, and a small constant matrix turns the values into coefficients of t/T.
+
+A polynomial fails at the few factors whose V has become small against their edges. These are found by looking at the
+polynomial between its nodes and at the threshold; the worst ``share`` of them is taken out of the series and evaluated
+edge by edge. One factor in a hundred done exactly is worth more than several orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cavity.couplings.base import Coupling
+from cavity.fusion import Kernels
+from cavity.inner.algorithm import Factor
+from cavity.inner.cavity import Sums, row_chunks
+from cavity.messages import Fields, Preactivation, Target, relayout
+
+#: Numbers smaller than this become 0 before they enter a product: as units polarise g underflows, and denormal operands
+#: slow a matrix product on the CPU several times. Fields are sums of numbers of order 1, which do not notice.
+TINY = 1e-30
+
+Gradient = Callable[[Any, Preactivation], Tensor]
+
+
+class Series(NamedTuple):
+    """A polynomial of degree ``order``, and the share of the factors that are evaluated exactly instead."""
+
+    order: int
+    share: float = 0.0
+
+
+@cache
+def nodes(order: int) -> tuple[float, ...]:
+    """Chebyshev nodes on [−1, 1]. From order 3 on they are stretched to reach the ends, where the edges of certain
+    weights and units sit; below, the few nodes do better inside."""
+    z = np.cos(np.pi * (2 * np.arange(order + 1) + 1) / (2 * order + 2))
+    return tuple((z / z[0] if order >= 3 else z).tolist())
+
+
+@cache
+def checks(order: int) -> tuple[float, float]:
+    """Two places between the outermost nodes, where a polynomial that fails shows it."""
+    z = nodes(order)
+    return (z[0] + z[1]) / 2, (z[-2] + z[-1]) / 2
+
+
+@cache
+def to_monomials(order: int) -> tuple[tuple[float, ...], ...]:
+    """The matrix that turns values at the nodes into coefficients of 1, z, …, z^P."""
+    inverse = np.linalg.inv(np.vander(np.array(nodes(order)), increasing=True))
+    return tuple(map(tuple, inverse.tolist()))
+
+
+def flush(t: Tensor) -> Tensor:
+    """t with everything below TINY set to 0."""
+    return torch.where(t.abs() < TINY, 0.0, t)
+
+
+def coefficients(
+    gradient: Gradient, message: Fields | Target, pre: Preactivation, reach: Tensor, order: int
+) -> list[Tensor]:
+    """c_p, p = 0…P, shaped like ω, of the polynomial in z = t/reach that interpolates g(ω − t, V)."""
+    values = [gradient(message, Preactivation(pre.mean - reach * z, pre.variance)) for z in nodes(order)]
+    return [flush(_mix(row, values)) for row in to_monomials(order)]
+
+
+def _mix(weights: tuple[float, ...], values: list[Tensor]) -> Tensor:
+    total = weights[0] * values[0]
+    for weight, value in zip(weights[1:], values[1:], strict=True):
+        total = total + weight * value
+    return total
+
+
+def misfit(gradient: Gradient, message: Fields | Target, pre: Preactivation, reach: Tensor, c: list[Tensor]) -> Tensor:
+    """How far the polynomial is from g where it is likely to fail, shaped like ω: between the outermost nodes, and
+    where an edge brings ω closest to 0, the threshold at which every channel turns."""
+    turning = (pre.mean / reach).clamp(-1.0, 1.0)
+    result = torch.zeros_like(pre.mean)
+    for z in (*checks(len(c) - 1), turning):
+        there = gradient(message, Preactivation(pre.mean - reach * z, pre.variance))
+        result = torch.maximum(result, (horner(z, c) - there).abs())
+    return result
+
+
+def horner(t: Tensor | float, terms: list[Tensor]) -> Tensor:
+    """Σ_p t^p terms_p."""
+    total = terms[-1]
+    for term in reversed(terms[:-1]):
+        total = term + t * total
+    return total
+
+
+def powers(first: Tensor, t: Tensor, count: int) -> list[Tensor]:
+    """first, first·t, …, first·t^(count−1)."""
+    result = [first]
+    for _ in range(count - 1):
+        result.append(flush(result[-1] * t))
+    return result
+
+
+def largest_edge(m: Tensor, x: Tensor, bias: bool) -> Tensor:
+    """T = max|m|·max|x̂|, 0-dimensional, never 0; the bias's constant input counts."""
+    top = x.abs().amax()
+    return m.abs().amax() * (top.clamp_min(1.0) if bias else top.clamp_min(TINY))
+
+
+def series_sums(
+    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, series: Series, want_inputs: bool, run: Kernels
+) -> Sums:
+    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape)."""
+    reach = run(largest_edge)(m, x, coupling.bias).clamp_min(TINY)
+    gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
+    c = run(coefficients)(gradient, message, pre, reach, series.order)
+    worst = None
+    if series.share > 0:
+        worst = torch.topk(
+            coupling.factors(run(misfit)(gradient, message, pre, reach, c)).reshape(-1),
+            max(1, int(series.share * pre.mean.numel())),
+            sorted=False,
+        ).indices
+        c = [coupling.preactivations(_without(coupling.factors(c_p), worst)) for c_p in c]
+    B, H = _products(coupling, c, m, x, reach, want_inputs, run)
+    return Sums(B, H) if worst is None else _add_exact(coupling, factor, m, x, worst, Sums(B, H), run)
+
+
+def _without(rows: Tensor, worst: Tensor) -> Tensor:
+    """Coefficients (factors, outputs) with those of the worst factors set to 0."""
+    return rows.reshape(-1).index_fill(0, worst, 0.0).view(rows.shape)
+
+
+def _products(
+    coupling: Coupling, c: list[Tensor], m: Tensor, x: Tensor, reach: Tensor, want_inputs: bool, run: Kernels
+) -> Sums:
+    """The sums over p, with the scale of z = t/T put on the side of x̂. The constant input of a bias is 1/T there."""
+    z = x / reach
+    x_powers = run(powers)(x, z, len(c))
+    terms = [coupling.back_to_weights(c_p, x_p, 1.0) for c_p, x_p in zip(c, x_powers, strict=True)]
+    if coupling.bias:
+        terms = [_scale_last_column(term, reach, power) for power, term in enumerate(terms)]
+    H = run(horner)(m, terms)
+    if not want_inputs:
+        return Sums(None, H)
+    m_powers = run(powers)(m, m, len(c))
+    sums = [coupling.back_to_inputs(m_p, c_p) for c_p, m_p in zip(c, m_powers, strict=True)]
+    return Sums(run(horner)(z.reshape(sums[0].shape), sums), H)
+
+
+def _scale_last_column(term: Tensor, reach: Tensor, power: int) -> Tensor:
+    """The bias's input is 1, so its z is 1/T: divide its column by T^power."""
+    if power == 0:
+        return term
+    return torch.cat([term[:, :-1], term[:, -1:] / reach**power], dim=1)
+
+
+def edge_gradients(
+    gradient: Gradient, message: Fields | Target, pre: Preactivation, m: Tensor, X: Tensor
+) -> tuple[Tensor, Tensor]:
+    """m g and x̂ g (factors, columns) of single factors: message and (ω, V) are (factors, 1), m and X (factors,
+    columns)."""
+    g = gradient(message, Preactivation(pre.mean - m * X, pre.variance))
+    return m * g, X * g
+
+
+def _add_exact(
+    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, worst: Tensor, sums: Sums, run: Kernels
+) -> Sums:
+    """Add the edges of the worst factors, given as indices into (factors · outputs), to B and H."""
+    X = coupling.with_constant(coupling.gather(x), 1.0)
+    row, unit = worst // m.shape[0], worst % m.shape[0]
+    B_rows = None if sums.inputs is None else torch.zeros_like(X)
+    H = sums.weights
+
+    def pick(tensor: Tensor) -> Tensor:
+        return coupling.factors(tensor).reshape(-1)[worst].unsqueeze(1)
+
+    message = relayout(factor.message, pick)
+    pre = Preactivation(pick(factor.pre.mean), pick(factor.pre.variance))
+    for part in row_chunks(len(worst), m.shape[1]):
+        r, k = row[part], unit[part]
+        chunk = Preactivation(pre.mean[part], pre.variance[part])
+        told = relayout(message, lambda tensor, part=part: tensor[part])  # type: ignore[misc]
+        to_inputs, to_weights = run(edge_gradients)(factor.channel.gradient, told, chunk, m[k], X[r])
+        H = H.index_add(0, k, to_weights)
+        if B_rows is not None:
+            B_rows.index_add_(0, r, to_inputs)
+    if B_rows is None:
+        return Sums(None, H)
+    assert sums.inputs is not None
+    return Sums(sums.inputs + coupling.scatter(coupling.without_constant(B_rows)), H)

@@ -1,0 +1,73 @@
+"""What is measured after each epoch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.calibration import expected_calibration_error, negative_log_likelihood
+from cavity.channels import ArgMax, GaussianOutput, Label
+from cavity.network import Network
+
+
+class Scores(NamedTuple):
+    """Errors in percent (root mean square of the residuals for regression); None where they make no sense."""
+
+    error: float
+    error_bayes: float
+    nll: float
+    ece: float | None
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One line of ``metrics.jsonl``; errors in percent, seconds of training alone."""
+
+    epoch: int
+    train_error: float | None
+    test_error: float | None
+    train_error_bayes: float | None
+    test_error_bayes: float | None
+    test_nll: float | None
+    test_ece: float | None
+    seconds: float
+    polarization: list[float]
+    overlap: list[float]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def percent_wrong(predicted: Tensor, y: Tensor) -> float:
+    return 100.0 * float((predicted != y).double().mean())
+
+
+def class_index(net: Network, y: Tensor) -> Tensor:
+    """Labels as columns of ``predict_proba``: ±1 become 0 and 1."""
+    return (y.reshape(-1) > 0).long() if isinstance(net.output, Label) else y
+
+
+def score(net: Network, x: Tensor, y: Tensor) -> Scores:
+    """Point-wise and Bayesian error, NLL and ECE of the Bayesian probabilities on (x, y)."""
+    y = torch.as_tensor(y).to(net.device)
+    pre = net.predict_moments(x)
+    point = net.predict(x)
+    if isinstance(net.output, GaussianOutput):
+        target = y.to(net.dtype).reshape(pre.mean.shape)
+        nll = -net.output.value(net.output.target(y, pre, None), pre).mean()
+        rms = [(guess.reshape(target.shape) - target).square().mean().sqrt() for guess in (point, pre.mean)]
+        return Scores(float(rms[0]), float(rms[1]), float(nll), None)
+    if isinstance(net.output, ArgMax) or pre.mean.shape[1] == 1:
+        probabilities, labels = net.output.probabilities(pre), class_index(net, y)
+        bayes = percent_wrong(probabilities.argmax(dim=1), labels)
+        nll, ece = (
+            negative_log_likelihood(probabilities, labels),
+            expected_calibration_error(probabilities, labels),
+        )
+        return Scores(percent_wrong(point, y.reshape(point.shape)), bayes, float(nll), float(ece))
+    nll = -net.output.value(net.output.target(y, pre, None), pre).mean()
+    bayes = percent_wrong(net.output.decide(pre), y)
+    return Scores(percent_wrong(point, y), bayes, float(nll), None)

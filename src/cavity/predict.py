@@ -1,0 +1,72 @@
+"""Point-wise and Bayesian prediction of a network.
+
+Point-wise: the most probable weights, one ordinary forward pass. Bayesian: one pass of the moments (m, σ) gives the
+last preactivations as independent normals 𝒩(ω, V), and the output's own integral turns them into probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from cavity.inner import MF
+from cavity.inner.algorithm import Carry
+from cavity.inner.skeleton import sweep_up
+from cavity.messages import Preactivation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cavity.network import Network
+
+#: Samples that go through the network at once, so that memory does not grow with the data.
+BATCH = 4096
+
+
+def checked_inputs(network: Network, x: Tensor) -> Tensor:
+    """x as a tensor (samples, *input_shape) of the network's type; ValueError or TypeError says what is wrong."""
+    x = torch.as_tensor(x)
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating point (standardise integers first), got {x.dtype}")
+    shape = network.input_shape
+    size = torch.Size(shape).numel()
+    if x.ndim < 2 or (tuple(x.shape[1:]) != shape and x.shape[1:].numel() != size):
+        raise ValueError(f"x must have shape (samples, {', '.join(map(str, shape))}), got {tuple(x.shape)}")
+    if len(x) == 0:
+        raise ValueError("x must hold at least one sample, got none")
+    if x.device.type == "cpu" and not bool(torch.isfinite(x).all()):
+        raise ValueError("x must be finite, it holds NaN or infinity")
+    return x.to(device=network.device, dtype=network.dtype).reshape(len(x), *shape)
+
+
+def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
+    """Last preactivations (samples, outputs) of the network with known weights."""
+    layers = network.weighted()
+    for layer, w, activation in zip(layers, weights, network.activations, strict=False):
+        x = activation.forward(layer.coupling.apply(w, x))
+    return layers[-1].coupling.apply(weights[-1], x)
+
+
+def point_preactivations(network: Network, x: Tensor) -> Tensor:
+    """Last preactivations of the most probable weights."""
+    weights = [layer.point() for layer in network.weighted()]
+    return torch.cat([forward(network, weights, part) for part in torch.split(checked_inputs(network, x), BATCH)])
+
+
+def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
+    """ω and V of the last layer, (samples, outputs), from one sweep up with the current (m, σ)."""
+    sites = network.sites([1.0] * len(network.layers), [0.0] * len(network.layers))
+    carries = [Carry(layer.moments, layer.natural, None, None) for layer in network.weighted()]
+    tops = [sweep_up(MF(), sites, carries, part)[0][-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
+    return Preactivation(*(torch.cat(parts) for parts in zip(*tops, strict=True)))
+
+
+def predict(network: Network, x: Tensor, method: str) -> Tensor:
+    """Labels, classes or values of the most probable weights or of the mean preactivation's distribution."""
+    if method == "point":
+        return network.output.predict(point_preactivations(network, x))
+    if method == "bayes":
+        return network.output.decide(bayesian_preactivations(network, x))
+    raise ValueError(f"method must be 'point' or 'bayes', got {method!r}")

@@ -1,0 +1,275 @@
+"""Training: fit → epoch → step, with callbacks. One step is one mini-batch of Posterior-as-Prior."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cavity import landscape, memory, metrics
+from cavity.callbacks import Callback
+from cavity.data.batches import Batches
+from cavity.fusion import Mode, checked_mode, kernels, pays
+from cavity.inner import ALGORITHMS, Algorithm
+from cavity.inner.evaluation import Accuracy, Evaluation
+from cavity.inner.weights import Focusing
+from cavity.metrics import EpochRecord
+from cavity.network import Network, resolve
+from cavity.pasp import Engine, Settings, StepInfo, update
+
+Numbers = float | Sequence[float]
+Data = tuple[Tensor, Tensor] | Iterable[tuple[Tensor, Tensor]]
+
+#: Seeds of an epoch's order are drawn below this.
+SEED_RANGE = 2**62
+
+
+class NonFiniteField(FloatingPointError):
+    """A field became NaN or infinite; the network still holds the state before that step."""
+
+
+def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callable[[float], bool]) -> tuple[float, ...]:
+    """One number for all layers, or one for each, checked by ``good``."""
+    values = [value] * layers if isinstance(value, int | float) else list(value)
+    if len(values) != layers:
+        raise ValueError(f"{name} must be one number or {layers}, one for each layer, got {len(values)}")
+    for number in values:
+        if not (isinstance(number, int | float) and math.isfinite(number) and good(number)):
+            raise ValueError(f"{name} must be {allowed}, got {number!r}")
+    return tuple(float(number) for number in values)
+
+
+def paper_rho(layers: int) -> tuple[float, ...]:
+    """The paper's prescription: just above 1 below the last layer, which is kept from polarising by 0.9."""
+    return (1.0,) if layers == 1 else (1.0001,) * (layers - 1) + (0.9,)
+
+
+class Trainer:
+    """Trains a network by message passing.
+
+    ``algorithm`` is "bp", "bpi", "mf" or "amp". ``rho``, ``damping`` and ``reinforcement`` are one number or one per
+    layer; ``rho=None`` is the paper's prescription. ``reinforcement_step`` anneals 1 − r ← (1 − r)(1 − step) at every
+    inner iteration, ``focusing=(y, gamma)`` replaces r by y coupled replicas. ``tolerance`` ends the inner loop when no
+    weight mean moves by more. All randomness (shuffling, sampled outputs) comes from one generator.
+
+    ``accuracy`` says how "bp" and "bpi" evaluate their cavity sums: "exact", a series of the given order (int), or the
+    cheapest that agrees with exact fields to a tolerance (float, relative to the largest); None is 1e-3 in float32 and
+    exact in float64. ``compile`` fuses elementwise work by torch.compile: True, False, or "auto", where ``fit``
+    compiles if the run is long enough to earn it back.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        algorithm: str | Algorithm = "bp",
+        *,
+        rho: Numbers | None = None,
+        damping: Numbers = 0.8,
+        inner_iterations: int = 1,
+        reinforcement: Numbers = 0.0,
+        reinforcement_step: float = 0.0,
+        focusing: tuple[float, float] | None = None,
+        tolerance: float | None = None,
+        accuracy: Accuracy = None,
+        compile: Mode = "auto",
+        seed: int = 0,
+    ) -> None:
+        layers = len(net.layers)
+        rho = paper_rho(layers) if rho is None else rho
+        self.net = net
+        self.algorithm = resolve("algorithm", algorithm, ALGORITHMS)
+        self.evaluations = [Evaluation(accuracy) for _ in range(layers)]
+        self.compile = checked_mode(compile)
+        self.run = kernels(compile is True)
+        self.settings = Settings(
+            rho=per_layer("rho", rho, layers, "> 0", lambda v: v > 0),
+            damping=per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
+            reinforcement_step=per_layer(
+                "reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1
+            )[0],
+            focusing=_checked_focusing(focusing, net),
+            inner_iterations=_checked_iterations(inner_iterations),
+            tolerance=_checked_tolerance(tolerance),
+        )
+        #: Internal reinforcement r of each layer, where annealing has brought it.
+        self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
+        self.generator = torch.Generator().manual_seed(seed)
+        #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
+        self.steps, self.epoch, self.batch = 0, 0, 0
+        #: What shuffles the current epoch, and how long its steps have taken so far.
+        self.order_seed, self.seconds = 0, 0.0
+        #: Set by a callback to end ``fit`` after the current step or epoch.
+        self.stop = False
+        self.history: list[EpochRecord] = []
+
+    def step(self, x: Tensor, y: Tensor) -> StepInfo:
+        """Message passing on one mini-batch, then write the new posterior; returns diagnostics.
+
+        x is (samples, *input_shape) floating point; y is ±1 (label), 0…C−1 (argmax) or real (Gaussian output).
+        """
+        return self._step(*self._checked(x, y))
+
+    def _checked(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = self.net.check_inputs(x), torch.as_tensor(y)
+        self.net.output.check(y, len(x), self.net.outputs)
+        if y.device.type == "cpu":
+            self.net.output.check_values(y, self.net.outputs)
+        return x, y.to(self.net.device)
+
+    @torch.no_grad()
+    def _step(self, x: Tensor, y: Tensor) -> StepInfo:
+        layers = self.net.weighted()
+        iterations = self.settings.inner_iterations
+        edges = self.algorithm.memory([layer.coupling for layer in layers], len(x), iterations)
+        if edges:
+            what = f"{self.algorithm.name} with {iterations} inner iterations on {len(x)} samples"
+            memory.require(
+                edges * x.element_size(),
+                x.device,
+                what,
+                "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'",
+            )
+        engine = Engine(self.algorithm, self.evaluations, self.run)
+        new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator)
+        self._require_finite([carry.natural.field for carry in new.carries])
+        for layer, carry in zip(layers, new.carries, strict=True):
+            layer.set_state(carry.natural, carry.weights)
+        self.reinforcement = new.reinforcement
+        self.steps += 1
+        return new.info
+
+    def _require_finite(self, fields: Sequence[Tensor]) -> None:
+        """Raise before anything is written."""
+        if fields[0].device.type != "cpu":
+            return
+        for number, field in enumerate(fields):
+            if not math.isfinite(field.sum().item()):
+                raise NonFiniteField(
+                    f"the field of layer {number} became non-finite in step {self.steps + 1}; the network holds the "
+                    "state before it. Try rho closer to 1, more damping, or standardised inputs"
+                )
+
+    def fit(
+        self,
+        train: Data,
+        *,
+        epochs: int,
+        validation: tuple[Tensor, Tensor] | None = None,
+        batch_size: int | None = 128,
+        callbacks: Sequence[Callback] = (),
+    ) -> list[EpochRecord]:
+        """Train until ``epochs`` epochs are done in all, and return the history.
+
+        ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
+        as a DataLoader; ``batch_size=None`` is full-batch mode. Calling again continues, in mid-epoch if need be.
+        """
+        if not isinstance(epochs, int) or epochs < 1:
+            raise ValueError(f"epochs must be a positive integer, got {epochs!r}")
+        source = Batches(*self._checked(*train), batch_size) if isinstance(train, tuple) else train
+        held_out = None if validation is None else self._checked(*validation)
+        if self.compile == "auto" and isinstance(source, Batches):
+            weights = sum(layer.field.numel() for layer in self.net.weighted())
+            self.run = kernels(pays(weights * source.batch_size, epochs * len(source)))
+        self.stop = False
+        while self.epoch < epochs and not self.stop:
+            self._epoch(source, held_out, callbacks)
+        return self.history
+
+    def _epoch(
+        self,
+        source: Batches | Iterable[tuple[Tensor, Tensor]],
+        validation: tuple[Tensor, Tensor] | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        """The rest of the current epoch, then its record."""
+        if self.batch == 0:
+            self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
+            self.seconds = 0.0
+        started = time.perf_counter()
+        for x, y in source.epoch(self.order_seed, self.batch) if isinstance(source, Batches) else source:
+            info = self._step(x, y) if isinstance(source, Batches) else self.step(x, y)
+            self.batch += 1
+            self.seconds += time.perf_counter() - started
+            for callback in callbacks:
+                callback.on_step(self, info)
+            if self.stop:
+                return
+            started = time.perf_counter()
+        if self.batch == 0:
+            raise ValueError("train gave no mini-batch")
+        self.epoch, self.batch = self.epoch + 1, 0
+        train = (source.x, source.y) if isinstance(source, Batches) else None
+        self.history.append(self._record(train, validation))
+        for callback in callbacks:
+            callback.on_epoch(self, self.history[-1])
+
+    @torch.no_grad()
+    def _record(self, train: tuple[Tensor, Tensor] | None, test: tuple[Tensor, Tensor] | None) -> EpochRecord:
+        on_train = None if train is None else metrics.score(self.net, *train)
+        on_test = None if test is None else metrics.score(self.net, *test)
+        return EpochRecord(
+            epoch=self.epoch,
+            train_error=None if on_train is None else on_train.error,
+            test_error=None if on_test is None else on_test.error,
+            train_error_bayes=None if on_train is None else on_train.error_bayes,
+            test_error_bayes=None if on_test is None else on_test.error_bayes,
+            test_nll=None if on_test is None else on_test.nll,
+            test_ece=None if on_test is None else on_test.ece,
+            seconds=self.seconds,
+            polarization=landscape.polarization(self.net).tolist(),
+            overlap=landscape.overlap(self.net).tolist(),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the network's own state that a resumed run needs to continue exactly."""
+        return {
+            "generator": self.generator.get_state(),
+            "steps": self.steps,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "order_seed": self.order_seed,
+            "seconds": self.seconds,
+            "reinforcement": list(self.reinforcement),
+            "evaluations": [evaluation.state_dict() for evaluation in self.evaluations],
+            "history": [record.as_dict() for record in self.history],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken."""
+        self.generator.set_state(state["generator"])
+        self.steps, self.epoch, self.batch = state["steps"], state["epoch"], state["batch"]
+        self.order_seed, self.seconds = state["order_seed"], state["seconds"]
+        self.reinforcement = tuple(state["reinforcement"])
+        for evaluation, saved in zip(self.evaluations, state["evaluations"], strict=True):
+            evaluation.load_state_dict(saved)
+        self.history = [EpochRecord(**record) for record in state["history"]]
+
+
+def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:
+    if focusing is None:
+        return None
+    replicas, gamma = focusing
+    if not (math.isfinite(replicas) and replicas >= 1 and math.isfinite(gamma) and gamma >= 0):
+        raise ValueError(f"focusing must be (replicas >= 1, gamma >= 0), both finite, got {focusing}")
+    others = {layer.prior.name for layer in net.weighted()} - {"binary"}
+    if others:
+        raise ValueError(
+            f"focusing couples replicas of ±1 weights; the network has {', '.join(sorted(others))} weights"
+        )
+    return Focusing(replicas, gamma)
+
+
+def _checked_iterations(inner_iterations: int) -> int:
+    if not isinstance(inner_iterations, int) or isinstance(inner_iterations, bool) or inner_iterations < 1:
+        raise ValueError(f"inner_iterations must be a positive integer, got {inner_iterations!r}")
+    return inner_iterations
+
+
+def _checked_tolerance(tolerance: float | None) -> float | None:
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
+        raise ValueError(f"tolerance must be None or a finite number > 0, got {tolerance}")
+    return tolerance

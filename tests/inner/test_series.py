@@ -1,0 +1,172 @@
+"""The series against exact evaluation of the same cavity sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import cavity
+from cavity.couplings import Conv2d, Coupling, Dense
+from cavity.fusion import EAGER
+from cavity.inner.algorithm import Factor
+from cavity.inner.cavity import Sums, exact_sums
+from cavity.inner.evaluation import Evaluation, choose, relative_error
+from cavity.inner.series import Series, coefficients, horner, nodes, series_sums
+from cavity.messages import Fields, Preactivation, Target
+
+TOLERANCE = 1e-3
+CHANNELS = [cavity.Sign(), cavity.Sign(noise=3.0), cavity.ReLU(), cavity.Identity()]
+OUTPUTS = [cavity.Label(), cavity.Label(noise=2.0), cavity.GaussianOutput()]
+
+
+def magnetisations(shape: tuple[int, int], q: float, generator: torch.Generator) -> torch.Tensor:
+    """m = tanh(c·𝒩(0,1)) with c such that the mean of m² is q."""
+    z = torch.randn(shape, generator=generator, dtype=torch.float64)
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low * high) ** 0.5 if low else high / 2
+        low, high = (middle, high) if torch.tanh(middle * z).square().mean() < q else (low, middle)
+        if high - low < 1e-9 * high:
+            break
+    return torch.tanh(high * z).float()
+
+
+def hidden_factor(coupling: Coupling, m: torch.Tensor, x: torch.Tensor, strength: float, seed: int) -> Factor:
+    """A sign layer on top of certain inputs x, with fields of the given size coming down."""
+    generator = torch.Generator().manual_seed(seed)
+    omega, V = coupling.apply(m, x), coupling.apply(1 - m.square(), x.square()).clamp_min(1e-4)
+    B = strength * torch.randn(omega.shape, generator=generator)
+    return Factor(cavity.Sign(), Fields(B, None), Preactivation(omega, V))
+
+
+def errors(coupling: Coupling, factor: Factor, m: torch.Tensor, x: torch.Tensor, series: Series | None) -> Sums:
+    exact = exact_sums(coupling, factor, m, x, True, EAGER)
+    guess = exact if series is None else series_sums(coupling, factor, m, x, series, True, EAGER)
+    assert guess.inputs is not None
+    assert exact.inputs is not None
+    return Sums(
+        torch.tensor(relative_error(guess.inputs, exact.inputs)),
+        torch.tensor(relative_error(guess.weights, exact.weights)),
+    )
+
+
+@pytest.mark.parametrize("strength", [0.05, 1.0, 5.0])
+@pytest.mark.parametrize("q", [0.1, 0.4, 0.75, 0.87, 0.96, 0.986, 0.996, 0.999])
+def test_the_chosen_series_holds_the_tolerance_from_unpolarised_to_polarised(q: float, strength: float) -> None:
+    generator = torch.Generator().manual_seed(int(1000 * q))
+    coupling = Dense(784, 60)
+    m = magnetisations((60, 784), q, generator)
+    x = torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
+    factor = hidden_factor(coupling, m, x, strength, seed=1)
+    series = choose(coupling, factor, m, x, True, 0.5 * TOLERANCE)
+    on_inputs, on_weights = errors(coupling, factor, m, x, series)
+    assert float(on_inputs) <= TOLERANCE
+    assert float(on_weights) <= TOLERANCE
+    if q <= 0.87 and strength <= 1:
+        assert series is not None
+        assert series.order <= 4, "an unpolarised layer needs only a few products"
+
+
+def test_the_error_falls_with_the_order() -> None:
+    generator = torch.Generator().manual_seed(0)
+    coupling = Dense(300, 20)
+    m, x = magnetisations((20, 300), 0.8, generator), torch.randn(32, 300, generator=generator)
+    factor = hidden_factor(coupling, m, x, 1.0, seed=2)
+    found = [float(errors(coupling, factor, m, x, Series(order)).weights) for order in (1, 2, 3, 4, 6)]
+    assert all(worse > 2 * better for worse, better in zip(found, found[1:], strict=False)), found
+
+
+def test_a_few_exact_factors_save_a_polarised_layer() -> None:
+    generator = torch.Generator().manual_seed(3)
+    coupling = Dense(400, 50)
+    m, x = magnetisations((50, 400), 0.999, generator), torch.randn(64, 400, generator=generator)
+    factor = hidden_factor(coupling, m, x, 1.0, seed=3)
+    plain = float(errors(coupling, factor, m, x, Series(4)).weights)
+    helped = float(errors(coupling, factor, m, x, Series(4, share=0.2)).weights)
+    assert helped < 1e-3 * plain, (plain, helped)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 6, 8])
+def test_coefficients_interpolate_at_the_nodes(order: int) -> None:
+    pre = Preactivation(torch.linspace(-3, 3, 7, dtype=torch.float64)[:, None], torch.ones(7, 1, dtype=torch.float64))
+    message, reach = Fields(torch.full((7, 1), 0.7, dtype=torch.float64), None), torch.tensor(0.9, dtype=torch.float64)
+    c = coefficients(cavity.Sign().gradient, message, pre, reach, order)
+    for z in nodes(order):
+        there = cavity.Sign().gradient(message, Preactivation(pre.mean - reach * z, pre.variance))
+        torch.testing.assert_close(horner(z, c), there, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("channel", [*CHANNELS, *OUTPUTS], ids=lambda channel: type(channel).__name__)
+@pytest.mark.parametrize(
+    "make", [lambda bias: Dense(90, 8, bias), lambda bias: Conv2d((9, 7, 6), 8, 3, stride=2, padding=1, bias=bias)]
+)
+def test_every_channel_and_coupling(make, channel, share: float, bias: bool) -> None:
+    generator = torch.Generator().manual_seed(5)
+    coupling = make(bias)
+    m = magnetisations((coupling.outputs, coupling.columns), 0.3, generator)
+    x = torch.randn(12, *coupling.input_shape, generator=generator).clamp(-1, 2)
+    omega, V = coupling.apply(m, x), coupling.apply(1 - m.square(), x.square())
+    if isinstance(channel, tuple(type(output) for output in OUTPUTS)):
+        message = Target(torch.where(omega > 0.3, 1.0, -1.0), None)
+    else:
+        message = Fields(torch.randn(omega.shape, generator=generator), 0.02 * torch.ones_like(omega))
+    factor = Factor(channel, message, Preactivation(omega, V))
+    on_inputs, on_weights = errors(coupling, factor, m, x, Series(8, share))
+    assert float(on_inputs) < 2e-3
+    assert float(on_weights) < 2e-3
+
+
+def test_no_tensor_of_all_edges_exists() -> None:
+    class Largest(torch.utils._python_dispatch.TorchDispatchMode):
+        elements = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            for part in result if isinstance(result, tuple | list) else (result,):
+                if isinstance(part, torch.Tensor):
+                    Largest.elements = max(Largest.elements, part.numel())
+            return result
+
+    generator = torch.Generator().manual_seed(0)
+    coupling = Dense(200, 100)
+    m, x = magnetisations((100, 200), 0.5, generator), torch.randn(256, 200, generator=generator)
+    factor = hidden_factor(coupling, m, x, 1.0, seed=0)
+    with Largest():
+        series_sums(coupling, factor, m, x, Series(4), True, EAGER)
+    assert 256 * 200 <= Largest.elements <= 256 * 200 + 1, Largest.elements
+
+
+def test_double_precision_and_small_layers_are_exact_by_default() -> None:
+    generator = torch.Generator().manual_seed(0)
+    coupling = Dense(784, 60)
+    m, x = magnetisations((60, 784), 0.4, generator), torch.randn(64, 784, generator=generator)
+    factor = hidden_factor(coupling, m, x, 1.0, seed=0)
+    assert Evaluation()._series(coupling, factor, m.double(), x.double(), True) is None
+    assert Evaluation()._series(coupling, factor, m, x, True) is not None
+    assert Evaluation("exact")._series(coupling, factor, m, x, True) is None
+    assert Evaluation(5)._series(coupling, factor, m, x, True) == Series(5)
+
+
+@pytest.mark.parametrize("accuracy", [0, -1, 0.0, 1.0, 2.5, float("nan"), "fast", True])
+def test_bad_accuracy(accuracy) -> None:
+    with pytest.raises(ValueError, match="accuracy must be"):
+        cavity.Trainer(cavity.mlp(3, (), 1), "bp", accuracy=accuracy)
+
+
+def test_looks_are_rare() -> None:
+    evaluation = Evaluation(1e-3)
+    due = []
+    for call in range(300):
+        evaluation.calls = call
+        if evaluation._due():
+            due.append(call)
+    assert due == [0, 1, 2, 4, 8, 16, 32, 64, 128, 192, 256]
+
+
+def test_nodes_span_the_range() -> None:
+    for order in (3, 4, 6, 8):
+        assert np.isclose(max(nodes(order)), 1)
+        assert np.isclose(min(nodes(order)), -1)
