@@ -80,7 +80,7 @@ def one_pass_down(algorithm, net, depth, step, seed=0):
     pre = Preactivation(normal(*shapes[1]), 1 + normal(*shapes[1]).square())
     message = Fields(normal(*shapes[1]), normal(*shapes[1]).square()) if depth == 0 else Target(pre.mean.sign(), None)
     weights = Moments(step * normal(*net.layers[depth].shape).tanh(), net.layers[depth].variance)
-    carry = Carry(weights, net.layers[depth].natural, None, None)
+    carry = Carry(weights, net.layers[depth].natural, None, None, net.layers[depth].natural, None)
     # A layer on data sends no B; here the lower layer's inputs are units, so that both fields can be looked at.
     below = net.activations[0]
     site = replace(site, below=below)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
-from functools import cache
-from typing import Literal, ParamSpec, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from functools import cache, wraps
+from types import FunctionType
+from typing import Literal, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -22,25 +24,72 @@ WORTHWHILE = 2e12
 
 
 class Kernels:
-    """Turns a pure elementwise function into its fused version, or leaves it as it is.
-
-    Compiled kernels are made on first use, kept for the process and shared by all trainers. Shapes are dynamic, so that
-    one kernel serves every layer and batch size.
-    """
+    """Turns a function of tensors into its fused version, or leaves it as it is."""
 
     def __init__(self, compiled: bool) -> None:
         self.compiled = compiled
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        return _compiled(function) if self.compiled else function
-
-
-@cache
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    return torch.compile(function, dynamic=True)
+        return _fused(function) if self.compiled else function
 
 
 EAGER = Kernels(False)
+
+
+@cache
+def _fused(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` compiled anew for every kind of arguments, kept for the process and shared by all trainers.
+
+    What torch.compile would check at each call (that no argument changed its shape, and no object it met its value)
+    costs as much as a small layer. Here the arguments' own signature is the key, and objects count by identity: they
+    must not change.
+    """
+    variants: dict[Hashable, Callable[P, R]] = {}
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        key = signature(args)
+        if key not in variants:
+            variants[key] = torch.compile(
+                _copy(function, len(variants)),
+                dynamic=False,
+                fullgraph=True,
+                options={"guard_filter_fn": lambda guards: [False] * len(guards)},
+            )
+        return variants[key](*args, **kwargs)
+
+    return call
+
+
+def signature(value: object) -> Hashable:
+    """Shape, layout and type of every tensor; of an object its ``kernel_key``; anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.shape, value.stride(), value.dtype, value.device
+    if isinstance(value, tuple | list):
+        return tuple(map(signature, value))
+    return value.kernel_key if isinstance(value, Keyed) else value
+
+
+class Keyed(ABC):
+    """An object that a kernel may read. Kernels are shared by objects with the same key."""
+
+    @property
+    @abstractmethod
+    def kernel_key(self) -> Hashable:
+        """All that a kernel made for this object depends on."""
+
+
+def contents(value: object) -> Hashable:
+    """Class and attributes of a plain object, as a key."""
+    return type(value), tuple(sorted(vars(value).items())) if hasattr(value, "__dict__") else value
+
+
+def _copy(function: Callable[P, R], number: int) -> Callable[P, R]:
+    """The same function with a code object of its own: compiled code is kept by code object."""
+    assert isinstance(function, FunctionType)
+    code = function.__code__.replace(co_name=f"{function.__name__}_{number}")
+    copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    return cast(Callable[P, R], copy)
 
 
 def checked_mode(mode: Mode) -> Mode:

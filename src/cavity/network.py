@@ -17,7 +17,7 @@ from cavity import predict
 from cavity.channels import ACTIVATIONS, OUTPUTS, Activation, Output
 from cavity.couplings import Coupling, Dense, random_mask
 from cavity.fusion import EAGER, Kernels
-from cavity.inner.algorithm import Site
+from cavity.inner.algorithm import Carry, Site
 from cavity.inner.evaluation import Evaluation
 from cavity.inner.weights import Focusing
 from cavity.messages import Fields, Moments, Preactivation
@@ -183,15 +183,13 @@ class Network(nn.Module):
         evaluations: Sequence[Evaluation] | None = None,
         run: Kernels = EAGER,
     ) -> list[Site]:
-        """The layers as message passing sees them on one mini-batch."""
+        """The layers as message passing sees them, without their state."""
         channels: list[Activation | Output] = [*self.activations, self.output]
         below: list[Activation | None] = [None, *self.activations]
         return [
             Site(
                 coupling=layer.coupling,
                 prior=layer.prior,
-                mask=layer.mask,
-                start=layer.natural,
                 rho=rho[number],
                 below=below[number],
                 channel=channels[number],
@@ -203,6 +201,10 @@ class Network(nn.Module):
             )
             for number, layer in enumerate(self.weighted())
         ]
+
+    def carries(self) -> list[Carry]:
+        """The state of the layers at the start of a mini-batch, before any message."""
+        return [Carry(layer.moments, layer.natural, None, None, layer.natural, layer.mask) for layer in self.weighted()]
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -16,9 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from cavity.fusion import Kernels
-from cavity.inner.algorithm import Algorithm, Carry
-from cavity.inner.evaluation import Evaluation
+from cavity.inner.algorithm import Algorithm, Carry, Site
 from cavity.inner.skeleton import sweep
 from cavity.inner.weights import Focusing
 from cavity.messages import Preactivation
@@ -39,11 +37,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Engine:
-    """With what to update: the algorithm, how each layer's cavity sums are evaluated, how elementwise work is run."""
+    """With what to update: the algorithm and the layers as it sees them."""
 
     algorithm: Algorithm
-    evaluations: Sequence[Evaluation]
-    run: Kernels
+    sites: Sequence[Site]
 
 
 @dataclass(frozen=True)
@@ -84,6 +81,8 @@ class Update:
 
     carries: tuple[Carry, ...]
     reinforcement: tuple[float, ...]
+    #: Largest |h| of each layer, (layers,).
+    largest: Tensor
     info: StepInfo
 
 
@@ -105,8 +104,8 @@ def update(
 
     ``reinforcement`` is r of each layer at the start; the update carries where annealing has brought it."""
     layers = network.weighted()
-    sites = network.sites(settings.rho, settings.damping, settings.focusing, engine.evaluations, engine.run)
-    carries = [Carry(layer.moments, layer.natural, None, None) for layer in layers]
+    sites = engine.sites
+    carries = network.carries()
     old_means = tuple(carry.weights.mean for carry in carries)
     r, clamped, done = reinforcement, torch.zeros((), device=x.device, dtype=torch.int64), 0
     for iteration in range(1, settings.inner_iterations + 1):
@@ -128,7 +127,7 @@ def update(
         tuple(carry.weights.mean for carry in carries),
         free,
     )
-    return Update(tuple(carries), r, info)
+    return Update(tuple(carries), r, result.largest, info)
 
 
 def _converged(before: Sequence[Carry], after: Sequence[Carry], tolerance: float) -> bool:

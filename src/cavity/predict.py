@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from cavity.inner import MF
-from cavity.inner.algorithm import Carry
 from cavity.inner.skeleton import sweep_up
 from cavity.messages import Preactivation
 
@@ -58,7 +57,7 @@ def point_preactivations(network: Network, x: Tensor) -> Tensor:
 def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     """ω and V of the last layer, (samples, outputs), from one sweep up with the current (m, σ)."""
     sites = network.sites([1.0] * len(network.layers), [0.0] * len(network.layers))
-    carries = [Carry(layer.moments, layer.natural, None, None) for layer in network.weighted()]
+    carries = network.carries()
     tops = [sweep_up(MF(), sites, carries, part)[0][-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
     return Preactivation(*(torch.cat(parts) for parts in zip(*tops, strict=True)))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from cavity import landscape, memory, metrics
 from cavity.callbacks import Callback
 from cavity.data.batches import Batches
-from cavity.fusion import Mode, checked_mode, kernels, pays
+from cavity.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.inner import ALGORITHMS, Algorithm
 from cavity.inner.evaluation import Accuracy, Evaluation
 from cavity.inner.weights import Focusing
@@ -84,7 +84,6 @@ class Trainer:
         self.algorithm = resolve("algorithm", algorithm, ALGORITHMS)
         self.evaluations = [Evaluation(accuracy) for _ in range(layers)]
         self.compile = checked_mode(compile)
-        self.run = kernels(compile is True)
         self.settings = Settings(
             rho=per_layer("rho", rho, layers, "> 0", lambda v: v > 0),
             damping=per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
@@ -97,6 +96,7 @@ class Trainer:
         )
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
+        self._use(kernels(compile is True and self._can_fuse()))
         self.generator = torch.Generator().manual_seed(seed)
         #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
         self.steps, self.epoch, self.batch = 0, 0, 0
@@ -133,21 +133,34 @@ class Trainer:
                 what,
                 "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'",
             )
-        engine = Engine(self.algorithm, self.evaluations, self.run)
+        engine = Engine(self.algorithm, self.sites)
         new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator)
-        self._require_finite([carry.natural.field for carry in new.carries])
+        self._require_finite(new.largest)
         for layer, carry in zip(layers, new.carries, strict=True):
             layer.set_state(carry.natural, carry.weights)
         self.reinforcement = new.reinforcement
         self.steps += 1
         return new.info
 
-    def _require_finite(self, fields: Sequence[Tensor]) -> None:
-        """Raise before anything is written."""
-        if fields[0].device.type != "cpu":
-            return
-        for number, field in enumerate(fields):
-            if not math.isfinite(field.sum().item()):
+    def _use(self, run: Kernels) -> None:
+        """Make the layers as message passing sees them, with the given kernels."""
+        self.run = run
+        settings = self.settings
+        self.sites = self.net.sites(settings.rho, settings.damping, settings.focusing, self.evaluations, run)
+
+    def _can_fuse(self) -> bool:
+        """A kernel is made for one r; annealing would make another at every step."""
+        return self.settings.reinforcement_step == 0
+
+    def _require_finite(self, largest: Tensor) -> None:
+        """Raise before anything is written if the largest |h| of a layer is not a number. Reading it would stall
+        another device, where fields are looked at when an epoch ends."""
+        if largest.device.type == "cpu":
+            self._raise_non_finite(largest.tolist())
+
+    def _raise_non_finite(self, largest: Sequence[float]) -> None:
+        for number, size in enumerate(largest):
+            if not math.isfinite(size):
                 raise NonFiniteField(
                     f"the field of layer {number} became non-finite in step {self.steps + 1}; the network holds the "
                     "state before it. Try rho closer to 1, more damping, or standardised inputs"
@@ -173,7 +186,7 @@ class Trainer:
         held_out = None if validation is None else self._checked(*validation)
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
-            self.run = kernels(pays(weights * source.batch_size, epochs * len(source)))
+            self._use(kernels(pays(weights * source.batch_size, epochs * len(source)) and self._can_fuse()))
         self.stop = False
         while self.epoch < epochs and not self.stop:
             self._epoch(source, held_out, callbacks)

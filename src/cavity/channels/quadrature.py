@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,12 +35,26 @@ def _legendre() -> tuple[Tensor, Tensor]:
     return torch.from_numpy((nodes + 1) / 2), torch.from_numpy(weights / 2)
 
 
-def panels(marks: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and log-weights (samples, nodes) on the panels between marks (samples, marks) clipped to (low, high)."""
+class Nodes(NamedTuple):
+    """Quadrature nodes left + offset with their log-weights, all (samples, nodes). The sum is not taken here: next to a
+    narrow step, (left − step) + offset keeps digits that left + offset has rounded away."""
+
+    left: Tensor
+    offset: Tensor
+    log_weight: Tensor
+
+    def above(self, steps: Tensor) -> Tensor:
+        """Node less step, (samples, nodes, classes), for steps (samples, classes)."""
+        return (self.left.unsqueeze(2) - steps.unsqueeze(1)) + self.offset.unsqueeze(2)
+
+
+def panels(marks: Tensor, low: Tensor, high: Tensor) -> Nodes:
+    """Gauss–Legendre nodes on the panels between marks (samples, marks) clipped to low and high (samples, 1)."""
     edges = torch.cat([low, torch.minimum(torch.maximum(marks, low), high), high], dim=1).sort(dim=1).values
     nodes, weights = (t.to(edges.device) for t in _legendre())
-    left, width = edges[:, :-1, None], edges.diff(dim=1)[:, :, None]
-    return (left + width * nodes).flatten(1), torch.log(width * weights).flatten(1)
+    width = edges.diff(dim=1).unsqueeze(2)
+    left = edges[:, :-1].repeat_interleave(NODES, dim=1)
+    return Nodes(left, (width * nodes).flatten(1), torch.log(width * weights).flatten(1))
 
 
 def step_marks(centre: Tensor, s: Tensor) -> Tensor:
@@ -66,10 +81,10 @@ def _class_probabilities(omega: Tensor, V: Tensor) -> Tensor:
     reach = math.sqrt(2 * SUPPORT)
     low = (omega - reach * s).amax(dim=1, keepdim=True)
     high = (omega + reach * s).amax(dim=1, keepdim=True)
-    z, log_weight = panels(step_marks(omega, s), low, high)
-    a = (z.unsqueeze(2) - omega.unsqueeze(1)) / s.unsqueeze(1)
+    nodes = panels(step_marks(omega, s), low, high)
+    a = nodes.above(omega) / s.unsqueeze(1)
     log_phi = log_ndtr(a)
     log_density = -0.5 * (a.square() + math.log(2 * math.pi)) - torch.log(s).unsqueeze(1)
     others = log_phi.sum(dim=2, keepdim=True) - log_phi
-    p = torch.exp(log_density + others + log_weight.unsqueeze(2)).sum(dim=1)
+    p = torch.exp(log_density + others + nodes.log_weight.unsqueeze(2)).sum(dim=1)
     return p / p.sum(dim=1, keepdim=True)

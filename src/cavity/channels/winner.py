@@ -24,15 +24,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.channels.quadrature import STEP_MARKS, SUPPORT, panels, rows_at_once, step_marks
+from cavity.channels.quadrature import STEP_MARKS, SUPPORT, Nodes, panels, rows_at_once, step_marks
 from cavity.channels.relu import log_ndtr_scaled
 from cavity.messages import Preactivation
 from cavity.special import hazard, hazard_excess, hazard_slope, log_ndtr
 
 #: Breakpoints between a mode and each end of its support, as fractions of the distance.
 SIDE_MARKS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
-#: Halvings of the bracket of a mode (all the bits of double precision) and of an edge (a breakpoint needs few).
-MODE_STEPS, EDGE_STEPS = 64, 32
+#: Halvings of the bracket of a mode, which may be 1e14 times the narrowest step, and of an edge, a mere breakpoint.
+MODE_STEPS, EDGE_STEPS = 72, 32
 
 
 class WinnerResponse(NamedTuple):
@@ -66,30 +66,37 @@ class _Problems(NamedTuple):
     s: Tensor
     active: Tensor
 
-    def slope(self, z: Tensor) -> Tensor:
-        """First derivative at z (samples, problems)."""
-        pull = hazard((self.c - z.unsqueeze(2)) / self.s) / self.s
-        return pull.masked_fill(~self.active, 0.0).sum(dim=2) - (z - self.mu) / self.W
+    def pull(self, z: Tensor) -> Tensor:
+        """The slope of the steps at z (samples, problems)."""
+        each = hazard((self.c - z.unsqueeze(2)) / self.s) / self.s
+        return each.masked_fill(~self.active, 0.0).sum(dim=2)
 
-    def rise(self, origin: Tensor, slope: Tensor, t: Tensor) -> Tensor:
-        """f(origin + t) − f(origin) with the linear terms, which are large and cancel, summed in ``slope``."""
+    def slope(self, z: Tensor) -> Tensor:
+        """The first derivative at z (samples, problems)."""
+        return self.pull(z) - (z - self.mu) / self.W
+
+    def rise(self, origin: Tensor, slope: Tensor, t: Tensor, above: Tensor) -> Tensor:
+        """f(origin + t) − f(origin) with the linear terms, which are large and cancel, summed in ``slope``.
+
+        t is (samples, points), ``above`` is origin + t − c (samples, points, classes)."""
         a = (origin.unsqueeze(2) - self.c) / self.s
-        steps = log_ndtr_beyond_tangent(a, t.unsqueeze(2) / self.s)
+        steps = log_ndtr_beyond_tangent(a, above / self.s, t.unsqueeze(2) / self.s)
         return steps.masked_fill(~self.active, 0.0).sum(dim=2) + t * (slope - 0.5 * t / self.W)
 
 
-def log_ndtr_beyond_tangent(a: Tensor, step: Tensor) -> Tensor:
-    """log Φ(a + step) − log Φ(a) − step·(log Φ)'(a) ≤ 0, where the squares in the tail are taken together on paper."""
-    b = a + step
+def log_ndtr_beyond_tangent(a: Tensor, b: Tensor, step: Tensor) -> Tensor:
+    """log Φ(b) − log Φ(a) − step·(log Φ)'(a) ≤ 0 for step = b − a, with the squares of the tails combined on paper."""
     far = torch.where(b < 0, -0.5 * step.square(), a * (0.5 * a + step)) - step * hazard_excess(-a)
     near = -0.5 * b.clamp_max(0).square() - step * hazard(-a)
     return torch.where(a < 0, far, near) + log_ndtr_scaled(b) - log_ndtr_scaled(a)
 
 
 def _modes(f: _Problems) -> Tensor:
-    """Zeros of f': it is ≥ 0 at μ and, because it falls at least as fast as −z/W, ≤ 0 at μ + W f'(μ)."""
+    """Zeros of f': it is ≥ 0 at μ and, as the pull of the steps only falls with z, ≤ 0 at μ + W·pull(z) or z for any z
+    ≥ μ; the rightmost step is a good z."""
     low = f.mu
-    high = low + f.W * f.slope(low)
+    right = torch.maximum(low, f.c.expand_as(f.active).masked_fill(~f.active, -math.inf).amax(dim=2))
+    high = torch.maximum(right, low + f.W * f.pull(right))
     for _ in range(MODE_STEPS):
         middle = 0.5 * (low + high)
         rising = f.slope(middle) > 0
@@ -102,8 +109,9 @@ def _edges(f: _Problems, mode: Tensor, slope: Tensor, side: float) -> Tensor:
     inside, outside = torch.zeros_like(mode), side * torch.sqrt(2 * SUPPORT * f.W)
     for _ in range(EDGE_STEPS):
         middle = 0.5 * (inside + outside)
-        above = f.rise(mode, slope, middle) > -SUPPORT
-        inside, outside = torch.where(above, middle, inside), torch.where(above, outside, middle)
+        gap = (mode.unsqueeze(2) - f.c) + middle.unsqueeze(2)
+        high = f.rise(mode, slope, middle, gap) > -SUPPORT
+        inside, outside = torch.where(high, middle, inside), torch.where(high, outside, middle)
     return outside
 
 
@@ -122,33 +130,45 @@ def _only(winner: Tensor, values: Tensor) -> Tensor:
     return values.masked_fill(~winner, 0.0).sum(dim=1, keepdim=True)
 
 
+class _Grid(NamedTuple):
+    """Nodes as distances from the mode; the mode and f' there are (samples, 1)."""
+
+    mode: Tensor
+    slope: Tensor
+    nodes: Nodes
+
+
+def _grid(f: _Problems, winner: Tensor) -> _Grid:
+    """Panels between all steps, and the modes and supports of all problems."""
+    modes = _modes(f)
+    slopes = f.slope(modes)
+    fractions = torch.tensor(SIDE_MARKS, dtype=modes.dtype, device=modes.device)
+    edges = [_edges(f, modes, slopes, side) for side in (-1.0, 1.0)]
+    sides = [(modes.unsqueeze(2) + edge.unsqueeze(2) * fractions).flatten(1) for edge in edges]
+    mode = _only(winner, modes)
+    marks = torch.cat([modes, *sides], dim=1) - mode
+    steps = step_marks(f.c.squeeze(1) - mode, f.s.squeeze(1))
+    ends = marks.amin(dim=1, keepdim=True), marks.amax(dim=1, keepdim=True)
+    return _Grid(mode, _only(winner, slopes), panels(torch.cat([steps, marks], dim=1), *ends))
+
+
 def _winner_response(labels: Tensor, omega: Tensor, V: Tensor) -> WinnerResponse:
     index = labels.unsqueeze(1)
     winner = index == torch.arange(omega.shape[1], device=omega.device)
-    c = omega - omega.gather(1, index)
-    f = _problems(winner, c, V)
-    modes = _modes(f)
-    slopes = f.slope(modes)
-    low, high = _edges(f, modes, slopes, -1.0), _edges(f, modes, slopes, 1.0)
+    f = _problems(winner, omega - omega.gather(1, index), V)
+    grid = _grid(f, winner)
+    own = _Problems(torch.zeros_like(grid.mode), V.gather(1, index), f.c, f.s, ~winner.unsqueeze(1))
+    t, above = grid.nodes.left + grid.nodes.offset, grid.nodes.above(f.c.squeeze(1) - grid.mode)
+    log_p = own.rise(grid.mode, grid.slope, t, above) + grid.nodes.log_weight
+    p = torch.softmax(log_p, dim=1).unsqueeze(2)
+    return WinnerResponse(_value(own, grid.mode, log_p), *_derivatives(winner, p, t, above / f.s, V))
 
-    mode, slope = _only(winner, modes), _only(winner, slopes)
-    fractions = torch.tensor(SIDE_MARKS, dtype=V.dtype, device=V.device)
-    sides = [modes.unsqueeze(2) + edge.unsqueeze(2) * fractions for edge in (low, high)]
-    marks = torch.cat([modes, *(side.flatten(1) for side in sides)], dim=1) - mode
-    steps = step_marks(c - mode, torch.sqrt(V))
-    t, log_weight = panels(
-        torch.cat([steps, marks], dim=1), *(g(marks, dim=1, keepdim=True) for g in (torch.amin, torch.amax))
-    )
 
-    own = _Problems(mode.new_zeros(()), _only(winner, V), f.c, f.s, ~winner.unsqueeze(1))
-    log_p = own.rise(mode, slope, t) + log_weight
-    log_Z = torch.logsumexp(log_p, dim=1)
-    at_mode = log_ndtr((mode - c) / torch.sqrt(V)).masked_fill(winner, 0.0).sum(dim=1)
-    peak = at_mode - 0.5 * (mode.square() / own.W + torch.log(2 * math.pi * own.W)).squeeze(1)
-    p = torch.exp(log_p - log_Z.unsqueeze(1)).unsqueeze(2)
-    return WinnerResponse(
-        peak + log_Z, *_derivatives(winner, p, t, ((mode - c).unsqueeze(1) + t.unsqueeze(2)) / f.s, V)
-    )
+def _value(own: _Problems, mode: Tensor, log_p: Tensor) -> Tensor:
+    """log Z (samples,): the integrand at the mode, and the integral relative to it."""
+    steps = log_ndtr((mode.unsqueeze(2) - own.c) / own.s).masked_fill(~own.active, 0.0).sum(dim=2)
+    peak = steps - 0.5 * (mode.square() / own.W + torch.log(2 * math.pi * own.W))
+    return peak.squeeze(1) + torch.logsumexp(log_p, dim=1)
 
 
 def _derivatives(winner: Tensor, p: Tensor, t: Tensor, a: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,14 @@ from torch import Tensor
 
 from cavity.couplings.base import Coupling, check_sizes
 
+#: Up to so many rows a product is faster with its result laid out column by column (by a quarter for 128 rows).
+FEW_ROWS = 512
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, computed as (bᵀ aᵀ)ᵀ when a has few rows."""
+    return (b.T @ a.T).T if len(a) <= FEW_ROWS else a @ b
+
 
 class Dense(Coupling):
     """A matrix of weights (outputs, inputs [+ 1]); inputs of any shape are flattened."""
@@ -25,13 +33,11 @@ class Dense(Coupling):
         return f"Dense({math.prod(self.input_shape)}, {self.outputs}, bias={self.bias})"
 
     def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
-        x = x.flatten(1)
-        if not self.bias:
-            return x @ w.T
-        return torch.addmm(constant * w[:, -1], x, w[:, :-1].T)
+        z = product(x.flatten(1), self.without_constant(w).T)
+        return z + constant * w[:, -1] if self.bias else z
 
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
-        return g @ self.without_constant(w)
+        return product(g, self.without_constant(w))
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
         fields = g.T @ x.flatten(1)

@@ -3,8 +3,8 @@ on the way up, and how g becomes B and H on the way down."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cavity.channels.base import Activation, Channel
 from cavity.couplings.base import Coupling
-from cavity.fusion import Kernels
+from cavity.fusion import Kernels, Keyed, contents
 from cavity.inner.weights import Focusing
 from cavity.messages import Fields, Moments, Preactivation, Response, Target, relayout
 from cavity.priors.base import Prior
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
     from cavity.inner.evaluation import Evaluation
 
 
-@dataclass(frozen=True)
-class Site:
-    """What does not change about one layer while message passing runs on a mini-batch."""
+@dataclass(frozen=True, eq=False)
+class Site(Keyed):
+    """What does not change about one layer from mini-batch to mini-batch: no tensors."""
 
     coupling: Coupling
     prior: Prior
-    mask: Tensor | None
-    #: (h, λ) that the last mini-batch left, and the power ρ that makes it this one's prior θ.
-    start: Fields
     rho: float
     below: Activation | None
     channel: Channel[Any]
@@ -41,14 +38,30 @@ class Site:
     evaluation: Evaluation
     run: Kernels
 
+    @cached_property
+    def kernel_key(self) -> Hashable:
+        objects = (self.coupling, self.prior, self.below, self.channel)
+        return (*map(contents, objects), self.rho, self.damping, self.focusing, self.evidence)
+
+
+class Series(NamedTuple):
+    """Cavity sums by a polynomial of degree ``order``, with a share of the factors evaluated exactly
+    (``series.py``)."""
+
+    order: int
+    share: float = 0.0
+
 
 class Carry(NamedTuple):
-    """What one inner iteration leaves to the next, for one layer."""
+    """What one inner iteration leaves to the next, for one layer: (m, σ), the posterior field^τ, the message (B, A) on
+    its inputs and what the algorithm remembers; and what stays, the field before the mini-batch and the mask."""
 
     weights: Moments
     natural: Fields
     down: Fields | None
     memory: Any
+    start: Fields
+    mask: Tensor | None
 
 
 class Up(NamedTuple):
@@ -60,18 +73,28 @@ class Up(NamedTuple):
     below: Preactivation | None
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """The factors on top of one layer: a channel, what it was told from above, and (ω, V)."""
 
     channel: Channel[Any]
     message: Fields | Target
     pre: Preactivation
+    #: How cavity sums around these factors are evaluated; None is edge by edge.
+    series: Series | None = None
+    #: g_kn and Γ_kn at the full preactivation, where the layer needs both.
+    known_response: Response | None = None
 
-    @cached_property
+    @property
+    def gradient(self) -> Tensor:
+        """g_kn at the full preactivation."""
+        known = self.known_response
+        return self.channel.gradient(self.message, self.pre) if known is None else known.gradient
+
+    @property
     def response(self) -> Response:
         """g_kn and Γ_kn at the full preactivation."""
-        return self.channel.response(self.message, self.pre)
+        known = self.known_response
+        return self.channel.response(self.message, self.pre) if known is None else known
 
     def by_edge(self, coupling: Coupling) -> Factor:
         """One row per factor and a last axis for the edges: tensors (factors, outputs, 1)."""
@@ -99,12 +122,20 @@ class Down(NamedTuple):
     memory: Any
 
 
-class Algorithm(ABC):
-    """One of BP, BPI, MF, AMP."""
+class Algorithm(Keyed):
+    """One of BP, BPI, MF, AMP. An algorithm has no state."""
 
     name: ClassVar[str]
+    #: Whether ``down`` needs cavity sums, which have a cheap and an exact evaluation.
+    has_cavities: ClassVar[bool] = False
+    #: Whether ``down`` needs Γ.
+    needs_curvature: ClassVar[bool] = False
     #: The smallest V that the algorithm can stand, in units of what one uncertain weight adds to it.
     variance_floor: ClassVar[float] = 0.0
+
+    @property
+    def kernel_key(self) -> Hashable:
+        return type(self)
 
     @abstractmethod
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cavity.couplings.base import Coupling
 from cavity.inner.algorithm import Algorithm, Carry, Down, Factor, Site, Up
+from cavity.inner.series import horner
 from cavity.messages import Moments, Preactivation
 
 #: g(ω − m x̂) is expanded around ω, which means nothing once √V is smaller than one edge: as the weights become
@@ -38,6 +39,7 @@ class AMP(Algorithm):
 
     name: ClassVar[str] = "amp"
     variance_floor: ClassVar[float] = EXPANSION_FLOOR
+    needs_curvature: ClassVar[bool] = True
 
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
         apply, (m, sigma), (x, delta) = site.coupling.apply, carry.weights, inputs
@@ -69,7 +71,7 @@ class AMP(Algorithm):
         flat = x.reshape(len(x), *site.coupling.input_shape)
         B = back(m, g)
         if gamma is not None:
-            B = B + flat * back(m.square(), gamma)
+            B = horner(flat, [B, back(m.square(), gamma)])
         if before is not None:
             assert sigma is not None
             inner = back(sigma, before.g * g)
@@ -83,7 +85,7 @@ class AMP(Algorithm):
         before: Previous | None = carry.memory
         H = back(g, x)
         if gamma is not None:
-            H = H + m * back(gamma, x.square())
+            H = horner(m, [H, back(gamma, x.square())])
         if before is not None and delta is not None:
             inner = back(before.g * g, delta, constant=0.0)
             if gamma is not None:

@@ -38,6 +38,7 @@ class BP(Algorithm):
     """Cavities on m, x̂ and g."""
 
     name: ClassVar[str] = "bp"
+    has_cavities: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._first = BPI()
@@ -112,8 +113,8 @@ class _Edges:
         site, (h, precision) = self.site, self.carry.natural
         natural = Fields(h - site.evidence * cavities.to_weights[rows], precision)
         mean = site.prior.moments(natural).mean
-        if site.mask is not None:
-            mean = mean * site.mask
+        if self.carry.mask is not None:
+            mean = mean * self.carry.mask
         m = cavities.weights[rows]
         m.copy_(torch.lerp(mean, m, site.damping))
         return m
@@ -146,8 +147,7 @@ class _Coupled:
     """g_kn, the same for every edge, of a channel that couples the units of a sample."""
 
     def __init__(self, factor: Factor, coupling: Coupling) -> None:
-        g = factor.channel.gradient(factor.message, factor.pre)
-        self.g = coupling.factors(g).unsqueeze(2)
+        self.g = coupling.factors(factor.gradient).unsqueeze(2)
 
     def gradient(self, rows: slice, edge: Tensor) -> Tensor:
         return self.g[rows].expand_as(edge)

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from cavity.couplings.base import Coupling
 from cavity.inner.algorithm import Algorithm, Carry, Down, Factor, Site, Up
+from cavity.inner.cavity import exact_sums
 from cavity.inner.mf import MF
+from cavity.inner.series import series_sums
 from cavity.messages import Moments, Preactivation
 
 
@@ -21,6 +23,7 @@ class BPI(Algorithm):
     """Cavity on g alone; a coupled output such as ArgMax has none, and is mean field."""
 
     name: ClassVar[str] = "bpi"
+    has_cavities: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._uncorrected = MF()
@@ -31,8 +34,11 @@ class BPI(Algorithm):
     def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
         if not site.channel.elementwise:
             return self._uncorrected.down(site, carry, up, factor, remember)
-        m, x = carry.weights.mean, up.inputs.mean
-        B, H = site.evaluation.sums(site.coupling, factor, m, x, site.below is not None, site.run)
+        m, x, want_inputs = carry.weights.mean, up.inputs.mean, site.below is not None
+        if factor.series is None:
+            B, H = exact_sums(site.coupling, factor, m, x, want_inputs, site.run)
+        else:
+            B, H = series_sums(site.coupling, factor, m, x, factor.series, want_inputs)
         return Down(B, H, None)
 
     def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:

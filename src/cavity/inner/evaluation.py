@@ -14,11 +14,9 @@ import torch
 from torch import Tensor
 
 from cavity.couplings.base import Coupling
-from cavity.fusion import Kernels
-from cavity.inner.algorithm import Factor
-from cavity.inner.cavity import Sums, exact_sums
-from cavity.inner.series import Series, coefficients, largest_edge, misfit, series_sums
-from cavity.messages import Preactivation, relayout
+from cavity.inner.algorithm import Factor, Series, Site
+from cavity.inner.series import LARGEST_ORDER, coefficients, largest_edge, misfit
+from cavity.messages import Fields, Preactivation, Target, relayout
 
 Accuracy = float | int | Literal["exact"] | None
 
@@ -60,15 +58,16 @@ def candidates(want_inputs: bool) -> list[Series]:
 
 
 def check_accuracy(accuracy: Accuracy) -> Accuracy:
-    """ValueError unless it is None, 'exact', an order ≥ 1 or a tolerance in (0, 1)."""
+    """ValueError unless it is None, 'exact', an order or a tolerance in (0, 1)."""
     if accuracy is None or accuracy == "exact":
         return accuracy
-    if isinstance(accuracy, int) and not isinstance(accuracy, bool) and accuracy >= 1:
+    if isinstance(accuracy, int) and not isinstance(accuracy, bool) and 1 <= accuracy <= LARGEST_ORDER:
         return accuracy
     if isinstance(accuracy, float) and 0 < accuracy < 1:
         return accuracy
     raise ValueError(
-        f"accuracy must be None, 'exact', an order (integer >= 1) or a tolerance (float in (0, 1)), got {accuracy!r}"
+        f"accuracy must be None, 'exact', an order (integer from 1 to {LARGEST_ORDER}) or a tolerance "
+        f"(float in (0, 1)), got {accuracy!r}"
     )
 
 
@@ -80,12 +79,9 @@ class Evaluation:
         self.series: Series | None = FIRST
         self.calls = 0
 
-    def sums(self, coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, run: Kernels) -> Sums:
-        """B and H from means m (outputs, columns) and x̂ (samples, *input_shape)."""
-        series = self._series(coupling, factor, m, x, want_inputs)
-        if series is None:
-            return exact_sums(coupling, factor, m, x, want_inputs, run)
-        return series_sums(coupling, factor, m, x, series, want_inputs, run)
+    def look(self, site: Site, m: Tensor, x: Tensor, message: Fields | Target, pre: Preactivation) -> Series | None:
+        """The series to use now, None for edge by edge, after a look at how well it does if one is due."""
+        return self._series(site.coupling, Factor(site.channel, message, pre), m, x, site.below is not None)
 
     def _series(self, coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool) -> Series | None:
         """The series to use now, None for exact evaluation."""

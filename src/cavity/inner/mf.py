@@ -24,7 +24,7 @@ class MF(Algorithm):
         return site.coupling.apply(carry.weights.mean, inputs.mean)
 
     def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
-        g = factor.channel.gradient(factor.message, factor.pre)
+        g = factor.gradient
         B = None if site.below is None else site.coupling.back_to_inputs(carry.weights.mean, g)
         return Down(B, site.coupling.back_to_weights(g, up.inputs.mean), None)
 

@@ -17,16 +17,14 @@ edge by edge. One factor in a hundred done exactly is worth more than several or
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cavity.couplings.base import Coupling
-from cavity.fusion import Kernels
-from cavity.inner.algorithm import Factor
+from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, row_chunks
 from cavity.messages import Fields, Preactivation, Target, relayout
 
@@ -37,14 +35,6 @@ TINY = 1e-30
 Gradient = Callable[[Any, Preactivation], Tensor]
 
 
-class Series(NamedTuple):
-    """A polynomial of degree ``order``, and the share of the factors that are evaluated exactly instead."""
-
-    order: int
-    share: float = 0.0
-
-
-@cache
 def nodes(order: int) -> tuple[float, ...]:
     """Chebyshev nodes on [−1, 1]. From order 3 on they are stretched to reach the ends, where the edges of certain
     weights and units sit; below, the few nodes do better inside."""
@@ -52,18 +42,18 @@ def nodes(order: int) -> tuple[float, ...]:
     return tuple((z / z[0] if order >= 3 else z).tolist())
 
 
-@cache
-def checks(order: int) -> tuple[float, float]:
-    """Two places between the outermost nodes, where a polynomial that fails shows it."""
-    z = nodes(order)
-    return (z[0] + z[1]) / 2, (z[-2] + z[-1]) / 2
+def to_monomials(z: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+    """The matrix that turns values at the nodes z into coefficients of 1, z, …, z^P."""
+    return tuple(map(tuple, np.linalg.inv(np.vander(np.array(z), increasing=True)).tolist()))
 
 
-@cache
-def to_monomials(order: int) -> tuple[tuple[float, ...], ...]:
-    """The matrix that turns values at the nodes into coefficients of 1, z, …, z^P."""
-    inverse = np.linalg.inv(np.vander(np.array(nodes(order)), increasing=True))
-    return tuple(map(tuple, inverse.tolist()))
+#: Orders for which float32 still resolves the coefficients: they grow like 2^P.
+LARGEST_ORDER = 12
+#: Tables by order, because compiled code cannot make them: nodes, their matrix, and two places between the outermost
+#: nodes, where a polynomial that fails shows it.
+NODES = {order: nodes(order) for order in range(1, LARGEST_ORDER + 1)}
+TO_MONOMIALS = {order: to_monomials(z) for order, z in NODES.items()}
+CHECKS = {order: ((z[0] + z[1]) / 2, (z[-2] + z[-1]) / 2) for order, z in NODES.items()}
 
 
 def flush(t: Tensor) -> Tensor:
@@ -75,8 +65,8 @@ def coefficients(
     gradient: Gradient, message: Fields | Target, pre: Preactivation, reach: Tensor, order: int
 ) -> list[Tensor]:
     """c_p, p = 0…P, shaped like ω, of the polynomial in z = t/reach that interpolates g(ω − t, V)."""
-    values = [gradient(message, Preactivation(pre.mean - reach * z, pre.variance)) for z in nodes(order)]
-    return [flush(_mix(row, values)) for row in to_monomials(order)]
+    values = [gradient(message, Preactivation(pre.mean - reach * z, pre.variance)) for z in NODES[order]]
+    return [flush(_mix(row, values)) for row in TO_MONOMIALS[order]]
 
 
 def _mix(weights: tuple[float, ...], values: list[Tensor]) -> Tensor:
@@ -91,17 +81,18 @@ def misfit(gradient: Gradient, message: Fields | Target, pre: Preactivation, rea
     where an edge brings ω closest to 0, the threshold at which every channel turns."""
     turning = (pre.mean / reach).clamp(-1.0, 1.0)
     result = torch.zeros_like(pre.mean)
-    for z in (*checks(len(c) - 1), turning):
+    for z in (*CHECKS[len(c) - 1], turning):
         there = gradient(message, Preactivation(pre.mean - reach * z, pre.variance))
         result = torch.maximum(result, (horner(z, c) - there).abs())
     return result
 
 
 def horner(t: Tensor | float, terms: list[Tensor]) -> Tensor:
-    """Σ_p t^p terms_p."""
+    """Σ_p t^p terms_p. The difference is a sum in disguise: the compiler would make a sum part of the matrix product
+    that gives the term, which costs a pass over the weights for each order instead of one for all."""
     total = terms[-1]
     for term in reversed(terms[:-1]):
-        total = term + t * total
+        total = term - (-t) * total
     return total
 
 
@@ -119,23 +110,21 @@ def largest_edge(m: Tensor, x: Tensor, bias: bool) -> Tensor:
     return m.abs().amax() * (top.clamp_min(1.0) if bias else top.clamp_min(TINY))
 
 
-def series_sums(
-    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, series: Series, want_inputs: bool, run: Kernels
-) -> Sums:
+def series_sums(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, series: Series, want_inputs: bool) -> Sums:
     """B and H from means m (outputs, columns) and x̂ (samples, *input_shape)."""
-    reach = run(largest_edge)(m, x, coupling.bias).clamp_min(TINY)
+    reach = largest_edge(m, x, coupling.bias).clamp_min(TINY)
     gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
-    c = run(coefficients)(gradient, message, pre, reach, series.order)
+    c = coefficients(gradient, message, pre, reach, series.order)
     worst = None
     if series.share > 0:
         worst = torch.topk(
-            coupling.factors(run(misfit)(gradient, message, pre, reach, c)).reshape(-1),
+            coupling.factors(misfit(gradient, message, pre, reach, c)).reshape(-1),
             max(1, int(series.share * pre.mean.numel())),
             sorted=False,
         ).indices
         c = [coupling.preactivations(_without(coupling.factors(c_p), worst)) for c_p in c]
-    B, H = _products(coupling, c, m, x, reach, want_inputs, run)
-    return Sums(B, H) if worst is None else _add_exact(coupling, factor, m, x, worst, Sums(B, H), run)
+    B, H = _products(coupling, c, m, x, reach, want_inputs)
+    return Sums(B, H) if worst is None else _add_exact(coupling, factor, m, x, worst, Sums(B, H))
 
 
 def _without(rows: Tensor, worst: Tensor) -> Tensor:
@@ -143,21 +132,19 @@ def _without(rows: Tensor, worst: Tensor) -> Tensor:
     return rows.reshape(-1).index_fill(0, worst, 0.0).view(rows.shape)
 
 
-def _products(
-    coupling: Coupling, c: list[Tensor], m: Tensor, x: Tensor, reach: Tensor, want_inputs: bool, run: Kernels
-) -> Sums:
+def _products(coupling: Coupling, c: list[Tensor], m: Tensor, x: Tensor, reach: Tensor, want_inputs: bool) -> Sums:
     """The sums over p, with the scale of z = t/T put on the side of x̂. The constant input of a bias is 1/T there."""
     z = x / reach
-    x_powers = run(powers)(x, z, len(c))
+    x_powers = powers(x, z, len(c))
     terms = [coupling.back_to_weights(c_p, x_p, 1.0) for c_p, x_p in zip(c, x_powers, strict=True)]
     if coupling.bias:
         terms = [_scale_last_column(term, reach, power) for power, term in enumerate(terms)]
-    H = run(horner)(m, terms)
+    H = horner(m, terms)
     if not want_inputs:
         return Sums(None, H)
-    m_powers = run(powers)(m, m, len(c))
+    m_powers = powers(m, m, len(c))
     sums = [coupling.back_to_inputs(m_p, c_p) for c_p, m_p in zip(c, m_powers, strict=True)]
-    return Sums(run(horner)(z.reshape(sums[0].shape), sums), H)
+    return Sums(horner(z.reshape(sums[0].shape), sums), H)
 
 
 def _scale_last_column(term: Tensor, reach: Tensor, power: int) -> Tensor:
@@ -176,9 +163,7 @@ def edge_gradients(
     return m * g, X * g
 
 
-def _add_exact(
-    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, worst: Tensor, sums: Sums, run: Kernels
-) -> Sums:
+def _add_exact(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, worst: Tensor, sums: Sums) -> Sums:
     """Add the edges of the worst factors, given as indices into (factors · outputs), to B and H."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     row, unit = worst // m.shape[0], worst % m.shape[0]
@@ -194,7 +179,7 @@ def _add_exact(
         r, k = row[part], unit[part]
         chunk = Preactivation(pre.mean[part], pre.variance[part])
         told = relayout(message, lambda tensor, part=part: tensor[part])  # type: ignore[misc]
-        to_inputs, to_weights = run(edge_gradients)(factor.channel.gradient, told, chunk, m[k], X[r])
+        to_inputs, to_weights = edge_gradients(factor.channel.gradient, told, chunk, m[k], X[r])
         H = H.index_add(0, k, to_weights)
         if B_rows is not None:
             B_rows.index_add_(0, r, to_inputs)

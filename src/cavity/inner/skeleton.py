@@ -1,6 +1,6 @@
 """One skeleton for all algorithms: a sweep up, a sweep down, new weights. Moments go up, fields come down, and each
 layer keeps a field on its weights. ω, B and H are the algorithm's; everything else is here and in the two modules
-beside."""
+beside. What one layer does in one direction is one function, and one fused kernel where kernels are compiled."""
 
 from __future__ import annotations
 
@@ -11,18 +11,36 @@ import torch
 from torch import Tensor
 
 from cavity.channels.base import Output
-from cavity.inner.algorithm import Algorithm, Carry, Factor, Site, Up
+from cavity.fusion import EAGER
+from cavity.inner.algorithm import Algorithm, Carry, Factor, Series, Site, Up
 from cavity.inner.variances import floored, input_precision, preactivation_variance, variance_floor, weight_precision
 from cavity.inner.weights import Rule, update_weights
 from cavity.messages import Fields, Moments, Preactivation, Target
 
 
-class Sweep(NamedTuple):
-    """The outcome of one inner iteration: new state of each layer, (ω, V) of each layer, entries clamped."""
+class SweepDown(NamedTuple):
+    """New state of each layer, how many entries were clamped, and the largest |h| of each layer, (layers,)."""
 
     carries: list[Carry]
-    pres: list[Preactivation]
     clamped: Tensor
+    largest: Tensor
+
+
+class Sweep(NamedTuple):
+    """The outcome of one inner iteration: that of the sweep down, and (ω, V) of each layer."""
+
+    carries: list[Carry]
+    clamped: Tensor
+    largest: Tensor
+    pres: list[Preactivation]
+
+
+class LayerDown(NamedTuple):
+    """What the sweep down leaves at one layer: its new state, clamped entries, and the largest |h|."""
+
+    carry: Carry
+    clamped: Tensor
+    largest: Tensor
 
 
 def sweep(
@@ -40,29 +58,38 @@ def sweep(
     output = sites[-1].channel
     assert isinstance(output, Output)
     target = output.target(y, ups[-1].pre, generator)
-    new, clamped = sweep_down(algorithm, sites, carries, ups, target, reinforcement, remember)
-    return Sweep(new, [up.pre for up in ups], floored + clamped)
+    down = sweep_down(algorithm, sites, carries, ups, target, reinforcement, remember)
+    return Sweep(down.carries, floored + down.clamped, down.largest, [up.pre for up in ups])
 
 
 def sweep_up(
     algorithm: Algorithm, sites: Sequence[Site], carries: Sequence[Carry], x: Tensor
 ) -> tuple[list[Up], Tensor]:
     """Moments from the first layer to the last, and how many variances were floored."""
-    clamped = torch.zeros((), device=x.device, dtype=torch.int64)
-    inputs = Moments(x, None)
     below: Preactivation | None = None
-    ups = []
+    ups, counts = [], []
     for site, carry in zip(sites, carries, strict=True):
-        if site.below is not None:
-            assert below is not None
-            inputs = site.run(site.below.moments)(carry.down, below)
-        omega = algorithm.up(site, carry, inputs, below)
-        floor = variance_floor(site, inputs, algorithm.variance_floor)
-        V, count = site.run(floored)(preactivation_variance(site, carry.weights, inputs), floor)
-        pre = Preactivation(omega, V)
-        ups.append(Up(inputs, pre, below))
-        below, clamped = pre, clamped + count
-    return ups, clamped
+        up, count = site.run(up_layer)(algorithm, site, carry, x if below is None else None, below)
+        ups.append(up)
+        counts.append(count)
+        below = up.pre
+    return ups, torch.stack(counts).sum()
+
+
+def up_layer(
+    algorithm: Algorithm, site: Site, carry: Carry, x: Tensor | None, below: Preactivation | None
+) -> tuple[Up, Tensor]:
+    """(x̂, Δ) and (ω, V) of one layer, from the network's inputs x or the preactivation below; and floored variances."""
+    if site.below is None:
+        assert x is not None
+        inputs = Moments(x, None)
+    else:
+        assert below is not None
+        inputs = site.below.moments(carry.down, below)
+    omega = algorithm.up(site, carry, inputs, below)
+    floor = variance_floor(site, inputs, algorithm.variance_floor)
+    V, count = floored(preactivation_variance(site, carry.weights, inputs), floor)
+    return Up(inputs, Preactivation(omega, V), below), count
 
 
 def sweep_down(
@@ -73,30 +100,57 @@ def sweep_down(
     target: Target,
     reinforcement: Sequence[float],
     remember: bool,
-) -> tuple[list[Carry], Tensor]:
-    """Fields from the last layer to the first, the weights that they leave, and how many entries were floored."""
+) -> SweepDown:
+    """Fields from the last layer to the first, and the weights that they leave."""
     message: Fields | Target = target
-    clamped = torch.zeros((), device=target.labels.device, dtype=torch.int64)
-    new: list[Carry] = []
+    new, counts, largest = [], [], []
     for site, carry, up, r in reversed(list(zip(sites, carries, ups, reinforcement, strict=True))):
-        factor = Factor(site.channel, message, up.pre)
-        B, H, memory = algorithm.down(site, carry, up, factor, remember)
-        G = weight_precision(site, up.inputs, factor) if site.prior.uses_precision else None
-        rule = Rule(site.rho, site.damping, r, site.evidence, site.focusing)
-        natural, weights = site.run(update_weights)(
-            site.prior, rule, site.mask, site.start, carry.natural, Fields(H, G), carry.weights
-        )
-        down = None
-        if site.below is not None:
-            assert B is not None
-            assert up.below is not None
-            A = input_precision(site, carry.weights, factor) if site.below.uses_precision else None
-            shape = up.inputs.mean.shape
-            message = down = Fields(B.reshape(shape), None if A is None else A.reshape(shape))
-            clamped = _add(clamped, site.below.clamped(down, up.below))
-        clamped = _add(clamped, site.prior.clamped(natural))
-        new.append(Carry(weights, natural, down, memory))
-    return new[::-1], clamped
+        series, run = None, site.run
+        if algorithm.has_cavities and site.channel.elementwise:
+            series = site.evaluation.look(site, carry.weights.mean, up.inputs.mean, message, up.pre)
+            # Edge by edge, the layer is a loop over chunks with a kernel of its own.
+            run = EAGER if series is None or remember or carry.memory is not None else site.run
+        result = run(down_layer)(algorithm, site, carry, up, message, series, r, remember)
+        new.append(result.carry)
+        counts.append(result.clamped)
+        largest.append(result.largest)
+        if result.carry.down is not None:
+            message = result.carry.down
+    return SweepDown(new[::-1], torch.stack(counts).sum(), torch.stack(largest[::-1]))
+
+
+def down_layer(
+    algorithm: Algorithm,
+    site: Site,
+    carry: Carry,
+    up: Up,
+    message: Fields | Target,
+    series: Series | None,
+    r: float,
+    remember: bool,
+) -> LayerDown:
+    """B and A on the inputs of one layer, H and G on its weights, and the weights that they leave."""
+    variances = site.prior.uses_precision or (site.below is not None and site.below.uses_precision)
+    known = site.channel.response(message, up.pre) if variances or algorithm.needs_curvature else None
+    factor = Factor(site.channel, message, up.pre, series, known)
+    B, H, memory = algorithm.down(site, carry, up, factor, remember)
+    G = weight_precision(site, up.inputs, factor) if site.prior.uses_precision else None
+    rule = Rule(site.rho, site.damping, r, site.evidence, site.focusing)
+    natural, weights = update_weights(
+        site.prior, rule, carry.mask, carry.start, carry.natural, Fields(H, G), carry.weights
+    )
+    clamped = torch.zeros((), device=H.device, dtype=torch.int64)
+    down = None
+    if site.below is not None:
+        assert B is not None
+        assert up.below is not None
+        A = input_precision(site, carry.weights, factor) if site.below.uses_precision else None
+        shape = up.inputs.mean.shape
+        down = Fields(B.reshape(shape), None if A is None else A.reshape(shape))
+        clamped = _add(clamped, site.below.clamped(down, up.below))
+    clamped = _add(clamped, site.prior.clamped(natural))
+    after = carry._replace(weights=weights, natural=natural, down=down, memory=memory)
+    return LayerDown(after, clamped, natural.field.abs().amax())
 
 
 def _add(total: Tensor, count: Tensor | None) -> Tensor:

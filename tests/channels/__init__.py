@@ -1,0 +1,1 @@
+"""Channels and priors against autodiff, quadrature and high-precision arithmetic."""
