@@ -1,0 +1,224 @@
+"""From a run folder to the numbers of its page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cavity.calibration import ECE_BINS, brier_score
+from cavity.channels import ArgMax, GaussianOutput, Label
+from cavity.couplings import Conv2d
+from cavity.data import DataError, DataNotFound, Dataset
+from cavity.metrics import EpochRecord, class_index
+from cavity.network import Layer, Network
+from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+
+#: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.
+HISTOGRAM_BINS = 40
+#: Test samples in each gallery and units of the first layer that are shown.
+EXAMPLES, UNITS = 12, 48
+#: A weight counts as committed when |m| is beyond this share of its bound.
+COMMITTED = 0.9
+
+
+class RunLike(Protocol):
+    """What the report needs of a run; ``cavity.runs.open_run`` returns one."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def config(self) -> Any: ...
+    @property
+    def records(self) -> Sequence[EpochRecord]: ...
+    def load_network(self) -> Network: ...
+    def load_dataset(self) -> Dataset: ...
+
+
+def collect_all(runs: Sequence[RunLike]) -> list[RunSummary]:
+    """One summary per run, named after its folder, or after its whole path where two folders have the same name."""
+    if not runs:
+        raise ValueError("runs must hold at least one run, got none")
+    names = [run.path.resolve().name for run in runs]
+    seen = Counter(names)
+    return [collect(run, name if seen[name] == 1 else str(run.path)) for run, name in zip(runs, names, strict=True)]
+
+
+def collect(run: RunLike, name: str) -> RunSummary:
+    """The numbers of one run. Without its data set there is less to show, and a note that says why."""
+    dataset: Dataset | None = None
+    notes: tuple[str, ...] = ()
+    try:
+        dataset = run.load_dataset()
+    except (DataError, DataNotFound) as error:
+        notes = (f"Nothing could be measured on the test set, because the data could not be read: {error}",)
+    summary = summarize(name, run.config, run.records, run.load_network(), dataset)
+    return dataclasses.replace(summary, notes=notes + summary.notes)
+
+
+@torch.no_grad()
+def summarize(
+    name: str, config: object, records: Sequence[EpochRecord], net: Network, dataset: Dataset | None
+) -> RunSummary:
+    """A summary from its parts; ``config`` is a dataclass, nested or not."""
+    layers = net.weighted()
+    test, notes = None, []
+    if dataset is not None and _has_classes(net):
+        probabilities = net.predict_proba(dataset.x_test).double().cpu()
+        if bool(torch.isfinite(probabilities).all()):
+            test = _test(net, dataset, probabilities)
+        else:
+            notes.append("The network gives probabilities that are not finite: training diverged.")
+    shape = None if dataset is None else dataset.image_shape
+    return RunSummary(
+        name=name,
+        data=None if dataset is None else dataset.name,
+        config=tuple(config_rows(config)),
+        records=tuple(records),
+        percent=not isinstance(net.output, GaussianOutput),
+        layers=tuple(_layer(number, layer) for number, layer in enumerate(layers, start=1)),
+        test=test,
+        first_layer=_first_layer(layers[0], shape),
+        notes=tuple(notes),
+    )
+
+
+def config_rows(config: object, prefix: str = "") -> list[tuple[str, str]]:
+    """(dotted name, value as people write it) of every field of a dataclass."""
+    rows = []
+    if not dataclasses.is_dataclass(config):
+        raise TypeError(f"config must be a dataclass, got {type(config).__name__}")
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            rows += config_rows(value, f"{prefix}{field.name}.")
+        else:
+            rows.append((prefix + field.name, _written(value)))
+    return rows
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_written(item)}" for key, item in value.items()) or "—"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_written, value)) or "—"
+    return str(value)
+
+
+def _layer(number: int, layer: Layer) -> LayerSummary:
+    m = layer.mean if layer.mask is None else layer.mean[layer.mask]
+    values = m.flatten().double().cpu().numpy()
+    square = layer.prior.largest_square
+    bound = float(np.sqrt(square)) if square > 0 else None
+    reach = bound or float(np.abs(values).max()) or 1.0
+    # Damping leaves means a rounding error beyond their bound, which a histogram would silently drop.
+    counts, edges = np.histogram(np.clip(values, -reach, reach), HISTOGRAM_BINS, (-reach, reach))
+    return LayerSummary(
+        name=f"Layer {number}",
+        kind=layer.prior.name,
+        free_weights=values.size,
+        bound=bound,
+        edges=edges,
+        shares=counts / values.size,
+        committed=float((np.abs(values) > COMMITTED * (bound or 1.0)).mean()),
+        polarization=float(np.square(values).mean()),
+    )
+
+
+def _has_classes(net: Network) -> bool:
+    return isinstance(net.output, ArgMax) or (isinstance(net.output, Label) and net.outputs == 1)
+
+
+def _test(net: Network, dataset: Dataset, probabilities: Tensor) -> TestSummary:
+    labels = class_index(net, dataset.y_test.to(net.device)).cpu()
+    predicted = probabilities.argmax(dim=1)
+    classes = probabilities.shape[1]
+    confusion = torch.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
+    bins = reliability(probabilities, labels)
+    order = by_certainty(probabilities)
+    wrong = order[(predicted != labels)[order]]
+
+    def examples(chosen: Tensor) -> tuple[Example, ...]:
+        return tuple(_example(int(i), dataset, labels, predicted, probabilities) for i in chosen[:EXAMPLES])
+
+    return TestSummary(
+        samples=len(labels),
+        classes=tuple(dataset.classes),
+        confusion=confusion.numpy(),
+        bins=bins,
+        ece=float(np.nansum(bins.share * np.abs(bins.accuracy - bins.confidence))),
+        brier=float(brier_score(probabilities, labels)),
+        most_certain=examples(order),
+        least_certain=examples(order.flip(0)),
+        certain_mistakes=examples(wrong),
+    )
+
+
+def reliability(probabilities: Tensor, labels: Tensor, bins: int = ECE_BINS) -> Bins:
+    """Share, mean confidence and accuracy of the samples in bins of equal width in confidence.
+
+    ``probabilities`` is (samples, classes), ``labels`` (samples,); the bins are those of the calibration error.
+    """
+    confidence, predicted = probabilities.max(dim=1)
+    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    count = torch.bincount(place, minlength=bins).double()
+    right = torch.bincount(place, (predicted == labels).double(), bins)
+    total = torch.bincount(place, confidence.double(), bins)
+    filled = count.clamp_min(1.0)
+    empty = count == 0
+    accuracy, mean = ((part / filled).masked_fill(empty, torch.nan).numpy() for part in (right, total))
+    return Bins((count / len(labels)).numpy(), mean, accuracy)
+
+
+def by_certainty(probabilities: Tensor) -> Tensor:
+    """Indices of the samples (samples,) from the most to the least certain.
+
+    The doubt 1 − max_k p_k is summed from the other classes: those keep their digits where p has rounded to 1.
+    """
+    others = probabilities.sort(dim=1, descending=True).values[:, 1:]
+    return others.sum(dim=1).argsort(stable=True)
+
+
+def _example(index: int, dataset: Dataset, labels: Tensor, predicted: Tensor, probabilities: Tensor) -> Example:
+    shape = dataset.image_shape
+    return Example(
+        index=index,
+        truth=dataset.classes[int(labels[index])],
+        predicted=dataset.classes[int(predicted[index])],
+        probability=float(probabilities[index].max()),
+        pixels=None if shape is None else pixels(dataset.x_test[index], dataset.mean, dataset.std, shape),
+    )
+
+
+def pixels(x: Tensor, mean: Tensor, std: Tensor, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    """One standardised sample (features,) as bytes: (height, width, 3) of three channels, else (height, width)."""
+    brightness = (x * std + mean).reshape(shape).double().cpu().numpy()
+    image = np.moveaxis(brightness, 0, -1) if shape[0] == 3 else brightness.mean(axis=0)
+    rounded: NDArray[np.uint8] = np.round(255 * np.clip(image, 0.0, 1.0)).astype(np.uint8)
+    return rounded
+
+
+def _first_layer(layer: Layer, image_shape: tuple[int, int, int] | None) -> FirstLayer | None:
+    """The means as pictures, if the layer's inputs are an image."""
+    coupling = layer.coupling
+    if isinstance(coupling, Conv2d):
+        shape = (coupling.input_shape[0], *coupling.kernel)
+    elif image_shape is not None and np.prod(image_shape) == np.prod(coupling.input_shape):
+        shape = image_shape
+    else:
+        return None
+    weights: Floats = coupling.without_constant(layer.mean[:UNITS]).double().cpu().numpy()
+    square = layer.prior.largest_square
+    bound = float(np.sqrt(square)) if square > 0 else float(np.abs(weights).max()) or 1.0
+    return FirstLayer(weights.reshape(-1, *shape), bound, layer.coupling.outputs)

@@ -1,0 +1,117 @@
+"""What a figure contains, before anyone decides how to draw it: the page draws it as SVG, ``plots`` by matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity.report.summary import Bins, Floats
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve; ``y`` is None where there is no value. ``colour`` is an index into the palette."""
+
+    name: str
+    x: tuple[int, ...]
+    y: tuple[float | None, ...]
+    colour: int
+    dashed: bool = False
+    in_legend: bool = True
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves over epochs; ``top`` fixes the upper end of the axis, which otherwise follows the data."""
+
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    top: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Shares (bins,) between edges (bins + 1,)."""
+
+    x_label: str
+    y_label: str
+    edges: Floats
+    shares: Floats
+    colour: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Accuracy against confidence."""
+
+    bins: Bins
+    colour: int
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Counts (rows, columns) whose diagonal is what should be large."""
+
+    row_label: str
+    column_label: str
+    names: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A small picture of bytes (height, width[, 3 or 4]) with lines of text, the last where something is wrong."""
+
+    pixels: NDArray[np.uint8]
+    description: str
+    text: str = ""
+    detail: str = ""
+    correction: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Pictures in reading order."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Words and numbers; ``marked`` are the (row, column) that deserve a second look.
+
+    ``coloured`` rows show the colour that their number has in other figures.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[tuple[int, int]] = frozenset()
+    numeric: bool = True
+    coloured: bool = False
+
+
+Content = Lines | Histogram | Reliability | Matrix | Gallery | Table
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """``key`` names files and anchors, ``title`` says what is drawn, ``caption`` what to look for."""
+
+    key: str
+    title: str
+    caption: str
+    content: Content
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Figures that belong together; ``columns`` is how many stand side by side where there is room."""
+
+    key: str
+    title: str
+    text: str
+    figures: tuple[Figure, ...]
+    columns: int = 2

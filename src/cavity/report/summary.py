@@ -1,0 +1,98 @@
+"""What a page shows of a run: numbers and arrays only, so that drawing needs neither a network nor a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cavity.metrics import EpochRecord
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSummary:
+    """The posterior means m of one layer: a histogram of ``shares`` (bins,) between ``edges`` (bins + 1,).
+
+    ``bound`` is the largest |m| that the kind of weight allows, None for weights without a bound; ``committed`` is the
+    share of weights beyond 0.9 of it (0.9 where there is none).
+    """
+
+    name: str
+    kind: str
+    free_weights: int
+    bound: float | None
+    edges: Floats
+    shares: Floats
+    committed: float
+    polarization: float
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Test samples by the confidence of their prediction, (bins,) each; NaN where a bin is empty."""
+
+    share: Floats
+    confidence: Floats
+    accuracy: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One test sample; ``pixels`` is (height, width) or (height, width, 3) of bytes, None where there is no image."""
+
+    index: int
+    truth: str
+    predicted: str
+    probability: float
+    pixels: NDArray[np.uint8] | None
+
+    @property
+    def is_right(self) -> bool:
+        return self.truth == self.predicted
+
+
+@dataclass(frozen=True, eq=False)
+class TestSummary:
+    """Bayesian predictions on the test set; ``confusion`` has a row for each truth, a column for each prediction."""
+
+    __test__ = False  # its name would make pytest collect it
+
+    samples: int
+    classes: tuple[str, ...]
+    confusion: NDArray[np.int64]
+    bins: Bins
+    ece: float
+    brier: float
+    most_certain: tuple[Example, ...]
+    least_certain: tuple[Example, ...]
+    certain_mistakes: tuple[Example, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLayer:
+    """Posterior means of some units of the first layer, (units, channels, height, width), within ±``bound``."""
+
+    means: Floats
+    bound: float
+    total: int
+
+
+@dataclass(frozen=True, eq=False)
+class RunSummary:
+    """One run; ``data`` is the name of its data set. Errors are in ``percent``, or else root mean squares."""
+
+    name: str
+    data: str | None
+    config: tuple[tuple[str, str], ...]
+    records: Sequence[EpochRecord]
+    percent: bool
+    layers: tuple[LayerSummary, ...]
+    test: TestSummary | None
+    first_layer: FirstLayer | None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,57 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+MISSING = "—"
+#: From here on, digits are counted by a power of ten.
+LARGE = 1e6
+
+
+def fixed(value: float | None, digits: int, unit: str = "") -> str:
+    """``digits`` decimals and a unit; a dash for what is missing or not finite."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    number = f"{value:.{digits}f}" if abs(value) < LARGE else f"{value:.2e}"
+    return f"{number}{unit}".replace("-", "−")
+
+
+def error(value: float | None, percent: bool) -> str:
+    """An error with its unit: percent, or a bare root mean square."""
+    return fixed(value, 2, "\u00a0%") if percent else fixed(value, 4)
+
+
+def percent(value: float) -> str:
+    """A share of 1 in percent with two decimals."""
+    return fixed(100 * value, 2, "\u00a0%")
+
+
+def share(value: float) -> str:
+    """A share of 1 in percent, never rounded up to all or down to nothing."""
+    if 0 < value < 0.001:
+        return "<0.1\u00a0%"
+    if 0.999 < value < 1:
+        return ">99.9\u00a0%"
+    return fixed(100 * value, 1, "\u00a0%")
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads best."""
+    if seconds < 60:
+        return f"{seconds:.1f}\u00a0s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}\u00a0min {rest:02d}\u00a0s"
+    return f"{minutes // 60}\u00a0h {minutes % 60:02d}\u00a0min"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def of_run(title: str, name: str, runs: int) -> str:
+    """The title, with the run's name where there are several."""
+    return title if runs == 1 else f"{title} · {name}"

@@ -1,0 +1,85 @@
+"""What the tests of the report share: a small network trained on digits, and a headless browser."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+import cavity
+from cavity import data
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Stands for a run's configuration."""
+
+    dataset: str = "digits"
+    hidden: tuple[int, ...] = (31,)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network, its history and its data."""
+
+    net: cavity.Network
+    history: list
+    dataset: data.Dataset
+    config: Settings = Settings()
+
+
+@pytest.fixture(scope="session")
+def digits() -> data.Dataset:
+    return data.load("digits")
+
+
+@pytest.fixture(scope="session")
+def trained(digits) -> Trained:
+    net = cavity.mlp(64, (31,), 10, seed=0)
+    trainer = cavity.Trainer(net, "bp", seed=0)
+    part = digits.subset(n_train=600)
+    history = trainer.fit(
+        (part.x_train, part.y_train), epochs=3, batch_size=50, validation=(digits.x_test, digits.y_test)
+    )
+    return Trained(net, history, digits)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Headless Chromium from the system's packages, with a profile of its own."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed, so no page can be rendered")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The networks here are small: more threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

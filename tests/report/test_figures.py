@@ -1,0 +1,147 @@
+"""What a page shows for which runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from cavity.report.content import Gallery, Histogram, Lines, Matrix, Reliability, Table
+from cavity.report.figures import sections
+from cavity.report.overview import comparison, configuration, final_numbers
+from cavity.report.wording import duration, error, fixed, listed, percent, share
+from report.helpers import layer, outcome, record, summary
+
+
+def contents(runs, kind):
+    return {f.key: f.content for part in sections(runs) for f in part.figures if isinstance(f.content, kind)}
+
+
+def test_one_run_has_every_figure():
+    assert [part.key for part in sections([summary()])] == [
+        "learning",
+        "layers",
+        "magnetisations",
+        "predictions",
+        "examples",
+        "first-layer",
+        "configuration",
+    ]
+    assert list(contents([summary()], Lines)) == ["error", "nll", "ece", "seconds", "polarisation", "overlap"]
+    assert list(contents([summary()], Histogram)) == ["magnetisation-1-1", "magnetisation-1-2"]
+    assert list(contents([summary()], Matrix)) == ["confusion-1"]
+    assert list(contents([summary()], Gallery)) == [
+        "most-certain-1",
+        "least-certain-1",
+        "certain-mistakes-1",
+        "first-layer-1",
+    ]
+
+
+def test_the_error_figure_has_train_and_test_both_ways():
+    chart = contents([summary(epochs=3)], Lines)["error"]
+    assert {line.name: line.y[1] for line in chart.lines} == {
+        "test": 12.5,
+        "test, Bayesian": 11.0,
+        "train": 10.0,
+        "train, Bayesian": 9.0,
+    }
+    assert [line.dashed for line in chart.lines] == [False, True, False, True]
+    assert all(line.x == (1, 2, 3) for line in chart.lines)
+
+
+def test_several_runs_share_their_curves():
+    runs = [summary("a", 2), summary("b", 5), summary("c", 3)]
+    chart = contents(runs, Lines)["test-error"]
+    solid = [line for line in chart.lines if not line.dashed]
+    assert [(line.name, len(line.x), line.colour) for line in solid] == [("a", 2, 0), ("b", 5, 1), ("c", 3, 2)]
+    assert {"polarisation-1", "polarisation-2", "overlap-1", "overlap-2"} <= set(contents(runs, Lines))
+    assert set(contents(runs, Reliability)) == {"reliability-1", "reliability-2", "reliability-3"}
+    assert sections(runs)[0].key == "summary"
+
+
+def test_runs_of_different_depth():
+    deep = summary("deep", layers=(layer(1), layer(2), layer(3)))
+    deep = dataclasses.replace(deep, records=(record(1, polarization=[0.1, 0.2, 0.3], overlap=[0.0, 0.0, 0.0]),))
+    third = contents([summary("flat"), deep], Lines)["polarisation-3"]
+    assert [line.name for line in third.lines] == ["deep"]
+
+
+def test_metrics_without_values_have_no_figure():
+    nothing = {name: None for name in ("test_error", "test_error_bayes", "test_nll", "test_ece")}
+    run = summary(records=(record(1, **nothing), record(2, **nothing)))
+    assert "nll" not in contents([run], Lines)
+    assert [line.name for line in contents([run], Lines)["error"].lines] == ["train", "train, Bayesian"]
+    assert "nll" not in contents([summary(records=(record(1, test_nll=float("nan")),))], Lines)
+
+
+def test_a_run_before_its_first_epoch():
+    keys = [part.key for part in sections([summary(records=())])]
+    assert "learning" not in keys
+    assert "magnetisations" in keys
+    assert final_numbers(summary(records=()))[0].written == "—"
+
+
+def test_a_run_without_a_test_set_or_images():
+    keys = [part.key for part in sections([summary(test=None, first_layer=None)])]
+    assert not {"predictions", "examples", "first-layer"} & set(keys)
+    table = contents([summary(test=outcome(image=False))], Table)["certain-mistakes-1"]
+    assert table.rows == (("7", "cat", "90.0\u00a0%", "dog"),)
+    assert table.marked == {(0, 3)}
+
+
+def test_regression_speaks_of_root_mean_squares():
+    run = summary(percent=False, test=None)
+    assert contents([run], Lines)["error"].y_label == "root mean square error"
+    assert final_numbers(run)[0].written == "6.2500"
+
+
+def test_polarisation_ends_at_one_only_where_it_must():
+    assert contents([summary()], Lines)["polarisation"].top == 1.0
+    free = summary(layers=(layer(1, bound=None), layer(2)))
+    assert contents([free], Lines)["polarisation"].top is None
+
+
+def test_the_best_of_each_error_is_marked():
+    good, bad = summary("good", 10), summary("bad", 2)
+    table = comparison([good, bad]).figures[0].content
+    assert table.head[1] == "Test error"
+    assert table.rows[0][:2] == ("good", "2.50\u00a0%")
+    assert (0, 1) in table.marked
+    assert not any(row == 1 for row, _ in table.marked)
+    ece = table.head.index("ECE")
+    assert (0, ece) not in table.marked, "both are equal, so none is the best"
+    assert (0, table.head.index("Training time")) not in table.marked
+
+
+def test_differing_settings_are_marked():
+    a, b = summary("a", 4), summary("b", 5, config=(("epochs", "5"), ("dataset", "pets"), ("bias", "yes")))
+    table = configuration([a, b]).figures[0].content
+    assert table.rows == (("dataset", "pets", "pets"), ("epochs", "4", "5"), ("bias", "—", "yes"))
+    assert table.marked == {(1, 1), (1, 2), (2, 1), (2, 2)}
+
+
+def test_captions_name_the_commonest_confusion():
+    test = dataclasses.replace(outcome(), confusion=np.array([[8, 0], [5, 7]]), samples=20)
+    figure = next(f for p in sections([summary(test=test)]) for f in p.figures if f.key == "confusion-1")
+    assert "15 of 20" in figure.caption
+    assert "“dog” taken for “cat”, 5 times" in figure.caption
+
+
+@pytest.mark.parametrize("runs", [[summary()], [summary("a"), summary("b")]])
+def test_every_figure_has_a_title_and_says_what_to_look_for(runs):
+    figures = [figure for part in sections(runs) for figure in part.figures]
+    assert all(figure.title and figure.caption.endswith(".") for figure in figures)
+    assert len({figure.key for figure in figures}) == len(figures)
+
+
+def test_numbers_as_people_read_them():
+    assert (fixed(-0.5, 2), fixed(None, 2), fixed(float("inf"), 2), fixed(2e9, 1)) == ("−0.50", "—", "—", "2.00e+09")
+    assert (error(3.14159, True), error(3.14159, False)) == ("3.14\u00a0%", "3.1416")
+    assert [share(v) for v in (0, 1e-5, 0.5, 0.99999, 1)] == [
+        f"{v}\u00a0%" for v in ("0.0", "<0.1", "50.0", ">99.9", "100.0")
+    ]
+    assert percent(0.01234) == "1.23\u00a0%"
+    assert [duration(v) for v in (3.21, 61, 7260)] == ["3.2\u00a0s", "1\u00a0min 01\u00a0s", "2\u00a0h 01\u00a0min"]
+    assert [listed(words) for words in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
