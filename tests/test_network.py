@@ -137,7 +137,7 @@ def test_focusing_and_quadrature_never_look_at_a_value(method, focusing):
     x, y = (tensor.to("meta") for tensor in batch())
     cavity.Trainer(net, "bp", focusing=focusing).step(x, y)
     assert net.layers[0].mean.device.type == "meta"
-    assert net.predict_proba(x).shape == (7, 4)
+    assert net.predict_moments(x).mean.shape == (7, 4)
 
 
 def test_point_prediction_is_a_forward_pass_of_the_likeliest_weights():

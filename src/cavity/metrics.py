@@ -22,9 +22,22 @@ class Scores(NamedTuple):
     ece: float | None
 
 
+#: Training errors are measured on so many samples, always the same: all of them would cost a large part of an epoch.
+TRAIN_SAMPLES = 10_000
+
+
+def train_sample(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The samples that training errors are measured on, (x, y) themselves if they are few."""
+    if len(x) <= TRAIN_SAMPLES:
+        return x, y
+    chosen = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:TRAIN_SAMPLES].to(x.device)
+    return x[chosen], y[chosen]
+
+
 @dataclass(frozen=True)
 class EpochRecord:
-    """One line of ``metrics.jsonl``; errors in percent, seconds of training alone."""
+    """One line of ``metrics.jsonl``; errors in percent, training errors on ``TRAIN_SAMPLES`` samples, seconds of
+    training alone."""
 
     epoch: int
     train_error: float | None

@@ -187,14 +187,16 @@ class Trainer:
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
             self._use(kernels(pays(weights * source.batch_size, epochs * len(source)) and self._can_fuse()))
+        sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         self.stop = False
         while self.epoch < epochs and not self.stop:
-            self._epoch(source, held_out, callbacks)
+            self._epoch(source, sample, held_out, callbacks)
         return self.history
 
     def _epoch(
         self,
         source: Batches | Iterable[tuple[Tensor, Tensor]],
+        sample: tuple[Tensor, Tensor] | None,
         validation: tuple[Tensor, Tensor] | None,
         callbacks: Sequence[Callback],
     ) -> None:
@@ -215,8 +217,7 @@ class Trainer:
         if self.batch == 0:
             raise ValueError("train gave no mini-batch")
         self.epoch, self.batch = self.epoch + 1, 0
-        train = (source.x, source.y) if isinstance(source, Batches) else None
-        self.history.append(self._record(train, validation))
+        self.history.append(self._record(sample, validation))
         for callback in callbacks:
             callback.on_epoch(self, self.history[-1])
 

@@ -184,9 +184,7 @@ def both_below(x: mp.mpf, y: mp.mpf, cosine: mp.mpf, sine: mp.mpf) -> mp.mpf:
     nodes = legendre(40)
     edges = sorted(marks)
     pieces = [
-        (right - left) * w * integrand(left + (right - left) * z)
-        for left, right in pairwise(edges)
-        for z, w in nodes
+        (right - left) * w * integrand(left + (right - left) * z) for left, right in pairwise(edges) for z, w in nodes
     ]
     return tail(-x) * tail(-y) + mp.fsum(pieces) / (2 * mp.pi)
 

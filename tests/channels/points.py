@@ -77,7 +77,9 @@ def _units(inputs: tuple[str, ...], count: int, rng: np.random.Generator) -> Poi
     V = log_uniform(rng, *VARIANCES, count)
     s = np.sqrt(V)
     u = signed(rng, SMALLEST, LARGEST, count)
-    A = either(rng, log_uniform(rng, SMALLEST, 8, count), log_uniform(rng, SMALLEST, 8, count) / V, _negative(rng, V), 0 * V)
+    A = either(
+        rng, log_uniform(rng, SMALLEST, 8, count), log_uniform(rng, SMALLEST, 8, count) / V, _negative(rng, V), 0 * V
+    )
     points = {"V": V, "omega": u * s}
     if "A" in inputs:
         points["A"] = A

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mpmath as mp
 import numpy as np
@@ -15,6 +16,10 @@ from .points import moderate
 
 POINTS = 40
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def labelled(key: str, message: str) -> str:
+    return f"{key}: {message}"
 
 
 def inputs_of(name: str) -> list[Tensor]:
@@ -66,8 +71,9 @@ def test_autodiff(name: str) -> None:
     got, expected = case.library(*inputs), differentiated(CASES[name], inputs)
     assert {key.removesuffix(" alone") for key in got} == set(expected)
     for key, value in got.items():
-        torch.testing.assert_close(value, expected[key.removesuffix(" alone")], **TOLERANCE, msg=lambda m, key=key: key
-        + m)
+        torch.testing.assert_close(
+            value, expected[key.removesuffix(" alone")], **TOLERANCE, msg=lambda m, key=key: key + m
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.branches is not None])
@@ -79,9 +85,9 @@ def test_quadrature_of_the_defining_integral(name: str) -> None:
     with mp.workdps(50):
         truth = [case.exact(*map(mp.mpf, point)) for point in zip(*(x.tolist() for x in inputs), strict=True)]
     for key in truth[0]:
-        torch.testing.assert_close(got[key], expected[key], **TOLERANCE, msg=lambda m, key=key: key + m)
+        torch.testing.assert_close(got[key], expected[key], **TOLERANCE, msg=partial(labelled, key))
         exact = torch.tensor([float(quantities[key]) for quantities in truth], dtype=torch.float64)
-        torch.testing.assert_close(exact, expected[key], **TOLERANCE, msg=lambda m, key=key: key + m)
+        torch.testing.assert_close(exact, expected[key], **TOLERANCE, msg=partial(labelled, key))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from cavity.channels.base import Output
-from cavity.channels.quadrature import class_probabilities
+from cavity.channels.classes import class_probabilities
 from cavity.channels.winner import winner_response
 from cavity.messages import Preactivation, Response, Target
 from cavity.special import hazard, hazard_slope, log_ndtr

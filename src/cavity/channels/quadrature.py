@@ -68,14 +68,14 @@ def rows_at_once(classes: int, marks_per_class: int) -> int:
     return max(1, CHUNK_ELEMENTS // (classes * (classes * marks_per_class + 1) * NODES))
 
 
-def class_probabilities(pre: Preactivation) -> Tensor:
+def panel_probabilities(pre: Preactivation) -> Tensor:
     """P(argmax z = k) for each class, (samples, classes), one grid of nodes shared by all classes; rows sum to 1."""
     rows = rows_at_once(pre.mean.shape[1], len(STEP_MARKS))
     chunks = zip(torch.split(pre.mean.double(), rows), torch.split(pre.variance.double(), rows), strict=True)
-    return torch.cat([_class_probabilities(omega, V) for omega, V in chunks]).to(pre.mean.dtype)
+    return torch.cat([_panel_probabilities(omega, V) for omega, V in chunks]).to(pre.mean.dtype)
 
 
-def _class_probabilities(omega: Tensor, V: Tensor) -> Tensor:
+def _panel_probabilities(omega: Tensor, V: Tensor) -> Tensor:
     omega = omega - omega.amax(dim=1, keepdim=True)
     s = torch.sqrt(V)
     reach = math.sqrt(2 * SUPPORT)
