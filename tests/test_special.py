@@ -68,6 +68,10 @@ ONE_ARGUMENT = {
     "tail_variance": lambda x: 1 - exact_slope(x),
     "log_ndtr": exact_log_ndtr,
     "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+    "tanh": mp.tanh,
+    "sech2": lambda x: mp.sech(x) ** 2,
+    "erf": lambda x: mp.erf(x / mp.sqrt(2)),
+    "erf_variance": lambda x: 4 * tail(abs(x)) * (1 - tail(abs(x))),
 }
 
 
@@ -134,7 +138,10 @@ def worst_error(got: torch.Tensor, name: str, underflow: torch.Tensor) -> float:
 
 
 def line_values(x: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {name: getattr(special, name)(x) for name in ONE_ARGUMENT}
+    pairs = zip(
+        ("tanh", "sech2", "erf", "erf_variance"), (*special.tanh_moments(x), *special.erf_moments(x)), strict=True
+    )
+    return dict(pairs) | {name: getattr(special, name)(x) for name in ONE_ARGUMENT if hasattr(special, name)}
 
 
 def plane_values(B: torch.Tensor, u: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -161,6 +161,38 @@ def sign_response(B: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     return kappa, size * torch.where(side * B < 0, disagreeing, size + a)
 
 
+def tanh_moments(h: Tensor) -> tuple[Tensor, Tensor]:
+    """tanh h and sech² h, mean and variance of a ±1 variable with field h, from one exponential e = e^{−2|h|}:
+
+        tanh|h| = (1 − e)/(1 + e) = |h| (1 − h²/3 + 2h⁴/15 − 17h⁶/315 + …),    sech² h = 4e/(1 + e)²
+
+    The series serves float32 below |h| = 0.2, where the first digits of 1 − e cancel.
+    """
+    e = torch.exp(-2 * h.abs())
+    sech2 = 4 * e / (1 + e).square()
+    if h.dtype == torch.float64:
+        return torch.tanh(h), sech2
+    s = h * h
+    near = h * (1 + s * (-1 / 3 + s * (2 / 15 - s * (17 / 315))))
+    return torch.where(s < 0.04, near, torch.copysign((1 - e) / (1 + e), h)), sech2
+
+
+def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
+    """x̂ = erf(u/√2) and Δ = 1 − x̂², mean and variance of sign(z) for z ~ 𝒩(u, 1), from one exponential:
+
+        1 − |x̂| = 2Q(|u|) = 2N(u) R(|u|),    x̂ = √(2/π) (u − u³/6 + u⁵/40 − u⁷/336 + u⁹/3456 − …)
+
+    The series serves float32 below |u| = 0.5, where the first digits of 1 − 2Q cancel.
+    """
+    tail = (u * u).mul_(-0.5).exp_().mul_(SQRT_2_OVER_PI) * _mills_ratio(u.abs())
+    variance = tail * (2 - tail)
+    if u.dtype == torch.float64:
+        return torch.erf(u / SQRT_2), variance
+    s = u * u
+    near = SQRT_2_OVER_PI * u * (1 + s * (-1 / 6 + s * (1 / 40 + s * (-1 / 336 + s / 3456))))
+    return torch.where(s < 0.25, near, torch.copysign(1 - tail, u)), variance
+
+
 def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     """Horner's rule, highest power first, in one temporary."""
     total = z * coefficients[0]

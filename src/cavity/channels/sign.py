@@ -20,7 +20,15 @@ from torch import Tensor
 
 from cavity.channels.base import Activation, Output, check_units
 from cavity.messages import Fields, Moments, Preactivation, Response, Target
-from cavity.special import hazard, hazard_slope, log_ndtr, sign_gradient, sign_response
+from cavity.special import (
+    erf_moments,
+    hazard,
+    hazard_slope,
+    log_ndtr,
+    sign_gradient,
+    sign_response,
+    tanh_moments,
+)
 
 SQRT_HALF = math.sqrt(0.5)
 
@@ -67,10 +75,8 @@ class Sign(Activation):
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
         u, _ = self._scaled(pre)
         if message is None:
-            tail = torch.special.erfc(u.abs() * SQRT_HALF)
-            return Moments(torch.erf(u * SQRT_HALF), tail * (2 - tail))
-        h = message.field + half_log_odds(u)
-        return Moments(torch.tanh(h), torch.cosh(h).reciprocal().square())
+            return Moments(*erf_moments(u))
+        return Moments(*tanh_moments(message.field + half_log_odds(u)))
 
     def gradient(self, message: Fields, pre: Preactivation) -> Tensor:
         u, s = self._scaled(pre)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from cavity.messages import Fields, Moments
 from cavity.priors.base import Prior, check_epsilon
+from cavity.special import tanh_moments
 
 
 class Binary(Prior):
@@ -26,8 +27,7 @@ class Binary(Prior):
         return h + torch.log1p(torch.exp(-2 * h))
 
     def moments(self, natural: Fields) -> Moments:
-        h = natural.field
-        return Moments(torch.tanh(h), torch.cosh(h).reciprocal().square())
+        return Moments(*tanh_moments(natural.field))
 
     def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
         m = torch.lerp(new.mean, old.mean, alpha)
