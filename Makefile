@@ -10,7 +10,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
 demo: $(VENV)/runtime.stamp  ## install into .venv, train on scikit-learn's digits, print the result
-	$(BIN)/python examples/digits.py
+	$(BIN)/cavity train --dataset digits --out runs/demo --force
 
 test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check, types and tests
 	$(BIN)/python -m ruff check .

@@ -1,0 +1,106 @@
+"""Accuracy (point-wise and Bayesian), confusion, NLL, ECE and Brier score of a run on its test set or on other data.
+
+    cavity evaluate runs/first
+    cavity evaluate runs/first --dataset other.npz --json
+
+In Python: run = cavity.runs.open_run("runs/first"); data = run.load_dataset()
+           cavity.runs.evaluate(run.load_network(), data.x_test, data.y_test, data.classes)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cavity.data import Dataset
+    from cavity.runs.checkpoint import Task
+    from cavity.runs.evaluation import Evaluation
+    from cavity.runs.folder import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's folder")
+    parser.add_argument("--dataset", metavar="DATA", help="a data set's name, or a file or folder of your own")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder searched first for data")
+    parser.add_argument("--label", metavar="COLUMN", help="the label column, where DATA is a table")
+    parser.add_argument("--part", choices=("test", "train"), default="test", help="which samples (default: test)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cavity.runs.evaluation import evaluate
+    from cavity.runs.folder import open_run
+
+    opened = open_run(args.run)
+    net, task = opened.load_network(), opened.load_checkpoint().task
+    assert task is not None
+    data = _data(opened, task, args)
+    x, y = (data.x_test, data.y_test) if args.part == "test" else (data.x_train, data.y_train)
+    result = evaluate(net, x, y, task.classes)
+    if args.json:
+        print(json.dumps({"run": str(opened.path), "dataset": data.name, "part": args.part, **result.as_dict()}))
+    else:
+        _show(result, f"{opened.path} on {data.name}, {args.part}")
+    return 0
+
+
+def _data(opened: Run, task: Task, args: argparse.Namespace) -> Dataset:
+    """The run's own data, or others in the run's own standardisation."""
+    from dataclasses import replace
+
+    from cavity.runs.folder import load_data
+
+    config = opened.config if args.data_dir is None else opened.config.replace(data_dir=args.data_dir)
+    if args.dataset is None:
+        return load_data(config)
+    data = load_data(config.replace(dataset=args.dataset, label=args.label, data_options=None), standardize=False)
+    if data.n_features != task.inputs or data.n_classes != len(task.classes):
+        raise ValueError(
+            f"{args.dataset} has {data.n_features} features in {data.n_classes} classes, the run was trained on "
+            f"{task.inputs} in {len(task.classes)}"
+        )
+    return replace(data, x_train=task.standardize(data.x_train), x_test=task.standardize(data.x_test))
+
+
+def _show(result: Evaluation, title: str) -> None:
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=200)
+    console.print(f"{title}: {result.samples} samples", soft_wrap=True)
+    console.print(_summary(result))
+    console.print("\nconfusion, the truth down and the prediction across", soft_wrap=True)
+    console.print(_confusion(result))
+
+
+def _summary(result: Evaluation) -> Table:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in (
+        ("accuracy, point-wise", f"{result.accuracy:.2f} %"),
+        ("accuracy, Bayesian", f"{result.accuracy_bayes:.2f} %"),
+        ("negative log-likelihood", f"{result.nll:.4f}"),
+        ("expected calibration error", f"{result.ece:.4f}"),
+        ("Brier score", f"{result.brier:.4f}"),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _confusion(result: Evaluation) -> Table:
+    """Rows are the truth, columns the Bayesian prediction."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for name in result.classes:
+        table.add_column(name, justify="right")
+    for name, row in zip(result.classes, result.confusion, strict=True):
+        table.add_row(name, *(str(count) if count else "·" for count in row))
+    return table

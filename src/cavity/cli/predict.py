@@ -1,0 +1,89 @@
+"""Classes and probabilities of a run's network for new samples, or for its own test set.
+
+    cavity predict runs/first --input new.csv --out predictions.csv
+    cavity predict runs/first --input images/ --out predictions.npz
+
+In Python: run = cavity.runs.open_run("runs/first")
+           x, names = cavity.runs.read_samples("new.csv", run.load_checkpoint().task)
+           run.load_network().predict_proba(x)
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SUFFIXES = (".csv", ".npz")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's folder")
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help=".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them; "
+        "without it, the run's own test set",
+    )
+    parser.add_argument("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
+
+
+def run(args: argparse.Namespace) -> int:
+    out = Path(args.out)
+    if out.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out}")
+    import torch
+
+    from cavity.metrics import class_index
+    from cavity.runs.folder import open_run
+    from cavity.runs.inputs import Samples, read_samples
+    from cavity.runs.storage import write_whole
+
+    opened = open_run(args.run)
+    net, task = opened.load_network(), opened.load_checkpoint().task
+    assert task is not None
+    if args.input is None:
+        x = opened.load_dataset().x_test
+        samples = Samples(x, [str(number) for number in range(len(x))])
+    else:
+        samples = read_samples(args.input, task)
+    with torch.no_grad():
+        probabilities = net.predict_proba(samples.x)
+        point = class_index(net, net.predict(samples.x))
+    write = as_csv if out.suffix.lower() == ".csv" else as_npz
+    write_whole(out, write(samples.names, probabilities, point, task.classes))
+    print(f"{len(samples.x)} predictions in {out}")
+    return 0
+
+
+def as_csv(names: Sequence[str], probabilities: Tensor, point: Tensor, classes: Sequence[str]) -> bytes:
+    """A row per sample: its name, the class of the posterior and of the most probable weights, P of each class."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["sample", "prediction", "pointwise", *(f"p({name})" for name in classes)])
+    guesses = probabilities.argmax(dim=1).tolist()
+    for name, guess, other, row in zip(names, guesses, point.tolist(), probabilities.tolist(), strict=True):
+        writer.writerow([name, classes[guess], classes[other], *(f"{value:.6g}" for value in row)])
+    return text.getvalue().encode()
+
+
+def as_npz(names: Sequence[str], probabilities: Tensor, point: Tensor, classes: Sequence[str]) -> bytes:
+    """Arrays sample, prediction and pointwise (class indices), probabilities (samples, classes) and classes."""
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.savez_compressed(
+        stream,
+        sample=np.array(names),
+        prediction=probabilities.argmax(dim=1).numpy(),
+        pointwise=point.numpy(),
+        probabilities=probabilities.numpy(),
+        classes=np.array(classes),
+    )
+    return stream.getvalue()

@@ -1,0 +1,219 @@
+"""Train a network by message passing, into a run folder; or go on with a run that was stopped.
+
+    cavity train                                        digits, binary weights, sign activations, belief propagation
+    cavity train --dataset fashion-mnist --hidden 501,501 --algorithm mf --epochs 25 --out runs/fashion
+    cavity train --config runs/fashion/config.toml      the same again, bit for bit
+    cavity train --resume runs/fashion                  on from the last checkpoint
+
+In Python: run = cavity.runs.train(cavity.runs.Config(dataset="digits"), "runs/first"); cavity.runs.resume("runs/first")
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cavity.cli.parser import UsageError
+from cavity.runs.config import Config
+
+if TYPE_CHECKING:
+    from cavity.runs.training import Session
+
+INTERRUPTED = 130
+#: What may be given beside --resume.
+WITH_RESUME = ("epochs", "data_dir")
+
+
+def numbers(text: str) -> list[float]:
+    """``0.8`` or ``1,1,0.9``."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number or several with commas, got {text!r}") from None
+
+
+def widths(text: str) -> list[int]:
+    """``501,501``, or ``none``."""
+    try:
+        return [] if text == "none" else [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected widths such as 501,501, or none, got {text!r}") from None
+
+
+def assignment(text: str) -> tuple[str, Any]:
+    """``name=value``, the value as in TOML or else as text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"expected name=value, got {text!r}")
+    try:
+        return name, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, value
+
+
+METAVARS = {"whole": "N", "number": "X", "numbers": "X,X", "widths": "N,N", "text": "TEXT", "table": "NAME=VALUE"}
+READERS: dict[str, Callable[[str], Any]] = {
+    "whole": int,
+    "number": float,
+    "numbers": numbers,
+    "widths": widths,
+    "text": str,
+    "table": assignment,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``Config``, and what concerns the folder and the display."""
+    parser.add_argument("--config", metavar="FILE", help="read options from a TOML file; those given here win")
+    parser.add_argument("--out", metavar="RUN", help="the run's folder (default: a new one below runs/)")
+    parser.add_argument("--force", action="store_true", help="overwrite the run in --out")
+    parser.add_argument("--resume", metavar="RUN", help="go on with a run; --epochs moves its end")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the run's folder")
+    parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=30.0, metavar="S", help="time between checkpoints within an epoch"
+    )
+    options = parser.add_argument_group("what to train")
+    for item in fields(Config):
+        _add_option(options, item.name, item.metadata)
+
+
+def _add_option(group: argparse._ArgumentGroup, name: str, about: Any) -> None:
+    flag, kind = "--" + name.replace("_", "-"), about["kind"]
+    if kind == "flag":
+        group.add_argument(
+            flag, dest=name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=about["help"]
+        )
+        return
+    repeated = kind == "table"
+    group.add_argument(
+        "--data-option" if repeated else flag,
+        dest=name,
+        action="append" if repeated else "store",
+        type=READERS[kind],
+        choices=about["choices"] or None,
+        metavar=None if about["choices"] else METAVARS[kind],
+        default=argparse.SUPPRESS,
+        help=about["help"],
+    )
+
+
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of ``Config`` that stand on the command line."""
+    given = {item.name: getattr(args, item.name) for item in fields(Config) if hasattr(args, item.name)}
+    if "data_options" in given:
+        given["data_options"] = dict(given["data_options"])
+    return given
+
+
+def run(args: argparse.Namespace) -> int:
+    given = given_options(args)
+    if args.tensorboard:
+        from cavity.runs.tensorboard import require_tensorboard
+
+        require_tensorboard()
+    session = _resumed(args, given) if args.resume else _started(args, given)
+    if session.run.finished:
+        _say(args, f"{session.run.path} has done all its {session.run.config.epochs} epochs; --epochs moves the end")
+        return 0
+    _train(session, args)
+    trainer = session.trainer
+    if args.quiet:
+        print(session.run.path)
+    if trainer.epoch < session.run.config.epochs:
+        _say(args, f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {session.run.path}")
+        return INTERRUPTED
+    last = trainer.history[-1]
+    _say(args, f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; run in {session.run.path}")
+    return 0
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.quiet:
+        print(text)
+
+
+def _started(args: argparse.Namespace, given: dict[str, Any]) -> Session:
+    config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**given)
+    from cavity.runs.training import start
+
+    return start(config, args.out, force=args.force)
+
+
+def _resumed(args: argparse.Namespace, given: dict[str, Any]) -> Session:
+    refused = [name for name in ("config", "out", "force") if getattr(args, name)]
+    refused += [name for name in given if name not in WITH_RESUME]
+    if refused:
+        option = "--" + refused[0].replace("_", "-")
+        raise UsageError(
+            f"{option} does not go with --resume, which goes on with what {args.resume}/config.toml says; "
+            f"for a new run: --config {args.resume}/config.toml --out RUN"
+        )
+    from cavity.runs.training import reopen
+
+    return reopen(args.resume, **given)
+
+
+def _train(session: Session, args: argparse.Namespace) -> None:
+    """Fit with the display and the listeners that were asked for; Ctrl-C ends it after the step it is in."""
+    with contextlib.ExitStack() as stack:
+        callbacks: list[Any] = [stack.enter_context(_stop_on_signal(session))]
+        if args.tensorboard:
+            from cavity.runs.tensorboard import TensorBoard
+            from cavity.runs.training import TENSORBOARD
+
+            done = len(session.run.records)
+            callbacks.append(stack.enter_context(TensorBoard(session.run.path / TENSORBOARD, done)))
+        if not args.quiet:
+            callbacks.append(stack.enter_context(_display(session)))
+        session.fit(callbacks, args.checkpoint_seconds)
+
+
+def _display(session: Session) -> Any:
+    from rich.console import Console
+
+    from cavity.display import LiveDisplay, PlainDisplay
+
+    console, config = Console(markup=False, highlight=False), session.run.config
+    console.print(f"{Path(config.dataset).name}: {describe(session)}", soft_wrap=True)
+    if console.is_terminal:
+        return LiveDisplay(console, config.epochs, session.steps_per_epoch)
+    return PlainDisplay(console, config.epochs)
+
+
+def describe(session: Session) -> str:
+    """The run in a line."""
+    config, data = session.run.config, session.dataset
+    assert config.hidden is not None
+    sizes = "-".join(map(str, (data.n_features, *config.hidden, session.trainer.net.outputs)))
+    return (
+        f"{len(data.x_train)} + {len(data.x_test)} samples, network {sizes}, {config.weights} weights, "
+        f"{config.activation}, {config.algorithm}, {config.epochs} epochs on {config.device}, run in {session.run.path}"
+    )
+
+
+@contextlib.contextmanager
+def _stop_on_signal(session: Session) -> Iterator[Any]:
+    """A callback that ends training after the step in which SIGINT or SIGTERM came; a second one ends it at once."""
+    from cavity.runs.training import StopWhen
+
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield StopWhen(lambda: asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,138 @@
+"""What a training run shows: a live panel in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from cavity.callbacks import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cavity.metrics import EpochRecord
+    from cavity.pasp import StepInfo
+    from cavity.trainer import Trainer
+
+#: Seconds between two pictures: often enough to look alive, and less than a hundredth of the time.
+REFRESH = 0.5
+#: Width of the progress bar.
+BAR = 20
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} %"
+
+
+def number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def numbers(values: Sequence[float]) -> str:
+    """Polarisations of the layers, from the first to the last."""
+    return " ".join(f"{value:.3f}" for value in values)
+
+
+def duration(seconds: float) -> str:
+    """``1:02:03``, or ``2:03`` below an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class PlainDisplay(Callback):
+    """One line for each epoch."""
+
+    def __init__(self, console: Console, epochs: int) -> None:
+        self.console, self.epochs = console, epochs
+
+    def __enter__(self) -> PlainDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        parts = [
+            f"epoch {record.epoch}/{self.epochs}",
+            f"train {percent(record.train_error)} (Bayes {percent(record.train_error_bayes)})",
+            f"test {percent(record.test_error)} (Bayes {percent(record.test_error_bayes)})",
+            f"polarization {numbers(record.polarization)}",
+            f"{record.seconds:.1f} s",
+        ]
+        self.console.print("  ".join(parts), soft_wrap=True)
+
+
+class LiveDisplay(Callback):
+    """A table of the epochs' errors that grows, and below it the progress of all steps with the time left."""
+
+    def __init__(self, console: Console, epochs: int, steps_per_epoch: int) -> None:
+        self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
+        self.console = console
+        self.live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self.began, self.first_step, self.drawn = time.monotonic(), 0, 0.0
+
+    def __enter__(self) -> LiveDisplay:
+        self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.live.stop()
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        now = time.monotonic()
+        if self.first_step == 0:
+            self.began, self.first_step = now, trainer.steps
+            self.console.print("\n".join([HEAD, *map(row, trainer.history)]), soft_wrap=True)
+        if now - self.drawn >= REFRESH:
+            self.drawn = now
+            self._draw(trainer, info.polarization.tolist())
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        self.console.print(row(record), soft_wrap=True)
+        self._draw(trainer, record.polarization)
+
+    def _draw(self, trainer: Trainer, polarization: Sequence[float]) -> None:
+        total = self.epochs * self.steps_per_epoch
+        bar = "━" * round(BAR * trainer.steps / total)
+        text = Text.assemble(
+            (f"{bar:<{BAR}}", "green"),
+            f"  step {trainer.steps}/{total}, {self._left(trainer.steps, total)}",
+            f", polarization {numbers(polarization)}",
+        )
+        self.live.update(text, refresh=True)
+
+    def _left(self, steps: int, total: int) -> str:
+        elapsed, done = time.monotonic() - self.began, steps - self.first_step
+        return f"{duration(elapsed / done * (total - steps)) if done else '…'} left"
+
+
+HEAD = "epoch   train    test  train Bayes  test Bayes    NLL    ECE  seconds  polarization"
+
+
+def row(record: EpochRecord) -> str:
+    """Errors in percent, point-wise and Bayesian, calibration and polarisation of an epoch, below ``HEAD``."""
+    cells = (
+        f"{record.epoch:>5}",
+        f"{number(record.train_error, 2):>7}",
+        f"{number(record.test_error, 2):>7}",
+        f"{number(record.train_error_bayes, 2):>12}",
+        f"{number(record.test_error_bayes, 2):>11}",
+        f"{number(record.test_nll, 3):>6}",
+        f"{number(record.test_ece, 3):>6}",
+        f"{record.seconds:>8.1f}",
+        f" {numbers(record.polarization)}",
+    )
+    return " ".join(cells)

@@ -1,0 +1,207 @@
+"""Checkpoints: one safetensors file with everything a run needs to go on exactly where it was.
+
+Tensors: ``network.…`` (field, precision, mean, variance, mask of each layer), ``generator`` (the trainer's), ``mean``
+and ``std`` of the data. Metadata: format, version, the configuration, the trainer's position and metrics, what the
+data are, and a SHA-256 of the whole file in which its own digits count as zeros. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from cavity.callbacks import Callback
+from cavity.runs.storage import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cavity.data import Dataset
+    from cavity.metrics import EpochRecord
+    from cavity.network import Network
+    from cavity.pasp import StepInfo
+    from cavity.trainer import Trainer
+
+FORMAT, VERSION = "cavity checkpoint", "1"
+BLANK = "0" * 64
+#: No header of ours is near this; a longer one is not worth reading into memory.
+MAX_HEADER = 1 << 26
+LENGTH_BYTES = 8
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is truncated, altered, of another kind or of another run; the file was not touched."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a network must know of its data to be of use without them; mean and std as in ``Dataset``."""
+
+    inputs: int
+    classes: tuple[str, ...]
+    image_shape: tuple[int, int, int] | None
+    mean: Tensor
+    std: Tensor
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Task:
+        return cls(dataset.n_features, dataset.classes, dataset.image_shape, dataset.mean, dataset.std)
+
+    def standardize(self, x: Tensor) -> Tensor:
+        """Samples (samples, features) in their own units → as the network was trained on them."""
+        return (x - self.mean) / self.std
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint that was read and found whole."""
+
+    path: Path
+    network: Mapping[str, Tensor]
+    trainer: Mapping[str, Any]
+    config: Mapping[str, Any]
+    task: Task | None
+
+    def restore(self, net: Network, trainer: Trainer | None = None) -> None:
+        """Put the state into a network, and a trainer, built like those that were saved."""
+        try:
+            net.load_state_dict(dict(self.network))
+            if trainer is not None:
+                trainer.load_state_dict(dict(self.trainer))
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise CheckpointError(f"{self.path}: does not fit the network it is loaded into: {reason}") from error
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    net: Network,
+    trainer: Trainer,
+    *,
+    config: Mapping[str, Any] | None = None,
+    task: Task | None = None,
+) -> None:
+    """Write everything to ``path`` in one rename; whatever goes wrong, the file that was there before is kept."""
+    state = trainer.state_dict()
+    tensors = {f"network.{name}": _plain(tensor) for name, tensor in net.state_dict().items()}
+    tensors["generator"] = _plain(state.pop("generator"))
+    about = None
+    if task is not None:
+        tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
+        about = {"inputs": task.inputs, "classes": task.classes, "image_shape": task.image_shape}
+    texts = {"config": config or {}, "trainer": state, "task": about}
+    metadata = {"format": FORMAT, "version": VERSION, "sha256": BLANK}
+    metadata |= {name: json.dumps(value) for name, value in texts.items()}
+    content = safetensors.torch.save(tensors, metadata)
+    digest = hashlib.sha256(content).hexdigest()
+    size = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    header = content[:size].replace(_entry(BLANK), _entry(digest), 1)
+    write_whole(Path(path), header + content[size:])
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu").contiguous()
+
+
+def _entry(digest: str) -> bytes:
+    """The digest as it stands in the header."""
+    return f'"sha256":"{digest}"'.encode()
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read and verify a checkpoint; CheckpointError says what is wrong with it."""
+    path = Path(path)
+    with path.open("rb") as stream:
+        length = stream.read(LENGTH_BYTES)
+        size = int.from_bytes(length, "little")
+        if len(length) < LENGTH_BYTES or size > min(MAX_HEADER, path.stat().st_size):
+            raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was cut short")
+        head = stream.read(size)
+        metadata = _metadata(path, head)
+        body = stream.read()
+    digest = metadata.get("sha256", "")
+    blanked = head.replace(_entry(digest), _entry(BLANK), 1)
+    if hashlib.sha256(length + blanked + body).hexdigest() != digest:
+        raise CheckpointError(f"{path}: its content does not match its SHA-256; it was cut short or altered")
+    try:
+        return _assembled(path, safetensors.torch.load(length + head + body), metadata)
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: is not a readable checkpoint: {error}") from error
+
+
+def _metadata(path: Path, head: bytes) -> dict[str, str]:
+    """The texts in the header, if it is one of ours."""
+    try:
+        metadata = json.loads(head)["__metadata__"]
+        kind, version = metadata["format"], metadata["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was altered") from error
+    if kind != FORMAT:
+        raise CheckpointError(f"{path}: is not a checkpoint of cavity but {kind!r}")
+    if version != VERSION:
+        raise CheckpointError(f"{path}: is a checkpoint of version {version!r}, this is cavity for version {VERSION}")
+    return {str(name): str(text) for name, text in metadata.items()}
+
+
+def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
+    about = json.loads(metadata["task"])
+    task = None
+    if about is not None:
+        shape = about["image_shape"]
+        task = Task(
+            inputs=int(about["inputs"]),
+            classes=tuple(map(str, about["classes"])),
+            image_shape=None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2])),
+            mean=tensors["mean"],
+            std=tensors["std"],
+        )
+    prefix = "network."
+    return Checkpoint(
+        path=path,
+        network={name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
+        trainer={**json.loads(metadata["trainer"]), "generator": tensors["generator"].to(torch.uint8)},
+        config=json.loads(metadata["config"]),
+        task=task,
+    )
+
+
+class SaveCheckpoint(Callback):
+    """Saves after every epoch, and within an epoch when ``seconds`` have passed since the last time.
+
+    When a checkpoint is written changes nothing in what is trained: every one of them resumes to the same weights.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        seconds: float = 30.0,
+        config: Mapping[str, Any] | None = None,
+        task: Task | None = None,
+    ) -> None:
+        if not seconds >= 0:
+            raise ValueError(f"seconds must be >= 0, got {seconds}")
+        self.path, self.seconds, self.config, self.task = Path(path), seconds, config, task
+        self.last = time.monotonic()
+
+    def save(self, trainer: Trainer) -> None:
+        """Write a checkpoint now."""
+        save_checkpoint(self.path, trainer.net, trainer, config=self.config, task=self.task)
+        self.last = time.monotonic()
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        if time.monotonic() - self.last >= self.seconds:
+            self.save(trainer)
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        self.save(trainer)

@@ -1,0 +1,153 @@
+"""Samples without labels for a trained network: tables, arrays and images, standardised as its training data were.
+
+x, names = read_samples("new.csv", run.load_checkpoint().task)
+run.load_network().predict_proba(x)
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cavity.data.errors import DataError, damaged
+from cavity.data.npz import read_npz
+from cavity.data.tables import DELIMITERS, label_column
+
+if TYPE_CHECKING:
+    from cavity.runs.checkpoint import Task
+
+SUFFIXES = (".npz", ".csv", ".parquet", ".png")
+#: Largest value of 8-bit images, whose unit is the brightness between 0 and 1.
+WHITE = 255.0
+
+
+class Samples(NamedTuple):
+    """x (samples, features), standardised, and a name for each: its file, or its number from 0."""
+
+    x: Tensor
+    names: list[str]
+
+
+def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
+    """``.npz`` with an array ``x``, ``.csv`` or ``.parquet`` with a column per feature, PNG images or a folder of them.
+
+    A label column is passed over. Numbers are in the units of the training data; 8-bit images become 0…1 first.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    suffix = path.suffix.lower()
+    if path.is_dir() or suffix == ".png":
+        files = [path] if path.is_file() else sorted(path.rglob("*.png"))
+        names = [str(file.relative_to(path)) if path.is_dir() else file.name for file in files]
+        values = _images(path, files, task)
+    elif suffix in SUFFIXES:
+        readers = {".npz": _array, ".csv": _csv, ".parquet": _parquet}
+        values = readers[suffix](path, task)
+        names = [str(number) for number in range(len(values))]
+    else:
+        raise damaged(path, f"cannot be read: expected a folder of PNG images, or a file in {', '.join(SUFFIXES)}")
+    if values.shape[1:] != (task.inputs,):
+        raise damaged(path, f"has samples of {values[0].size} numbers, the network takes {task.inputs}")
+    x = torch.from_numpy(values.astype(np.float32))
+    if not bool(torch.isfinite(x).all()):
+        raise damaged(path, "holds numbers that are missing or not finite")
+    return Samples(task.standardize(x), names)
+
+
+def _array(path: Path, task: Task) -> NDArray[Any]:
+    arrays = read_npz(path)
+    name = next((name for name in ("x", "x_test") if name in arrays), None)
+    if name is None:
+        raise damaged(path, f"holds {', '.join(arrays) or 'no arrays'}; expected x")
+    x: NDArray[Any] = arrays[name]
+    if x.dtype.kind not in "biuf" or x.ndim < 2 or len(x) == 0:
+        raise damaged(path, f"array {name!r} has shape {x.shape} of {x.dtype}, expected numbers (samples, features)")
+    if task.image_shape is not None:
+        channels, height, width = task.image_shape
+        if x.shape[1:] == (height, width, channels) and channels > 1:
+            x = x.transpose(0, 3, 1, 2)
+        if x.dtype == np.uint8:
+            x = x / WHITE
+    return x.reshape(len(x), -1)
+
+
+def _kept(path: Path, columns: list[str], task: Task) -> list[int]:
+    """The columns that are features: all of them, or all but the label."""
+    if len(columns) == task.inputs:
+        return list(range(len(columns)))
+    if len(columns) == task.inputs + 1:
+        label = label_column(path, columns, None)
+        return [number for number in range(len(columns)) if number != label]
+    raise damaged(path, f"has {len(columns)} columns, the network takes {task.inputs}")
+
+
+def _csv(path: Path, task: Task) -> NDArray[np.float64]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            delimiter = max(DELIMITERS, key=file.readline(1 << 20).count)
+            file.seek(0)
+            rows = csv.reader(file, delimiter=delimiter, strict=True)
+            columns = next(rows, [])
+            kept = _kept(path, columns, task)
+            values = []
+            for row in rows:
+                if row and len(row) != len(columns):
+                    raise damaged(path, f"line {rows.line_num} has {len(row)} fields, the header has {len(columns)}")
+                if row:
+                    values.append([float(row[number]) for number in kept])
+    except DataError:
+        raise
+    except (ValueError, csv.Error) as error:
+        raise damaged(path, f"is not a readable table: {error}") from error
+    if not values:
+        raise damaged(path, "holds no rows below its header")
+    return np.array(values)
+
+
+def _parquet(path: Path, task: Task) -> NDArray[np.float64]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
+    try:
+        table = pq.read_table(path)
+        kept = _kept(path, list(table.column_names), task)
+        return np.stack([table.column(number).to_numpy().astype(np.float64) for number in kept], axis=1)
+    except DataError:
+        raise
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise damaged(path, f"is not a readable parquet file: {error}") from error
+
+
+def _images(path: Path, files: list[Path], task: Task) -> NDArray[np.float64]:
+    """(samples, channels · height · width), brightness between 0 and 1."""
+    from PIL import Image
+
+    if task.image_shape is None:
+        raise damaged(path, f"holds images, but the network was trained on tables of {task.inputs} numbers")
+    if not files:
+        raise damaged(path, "holds no PNG images")
+    channels, height, width = task.image_shape
+    values = np.empty((len(files), channels, height, width))
+    for value, file in zip(values, files, strict=True):
+        try:
+            with Image.open(file, formats=("PNG",)) as image:
+                if image.size != (width, height):
+                    raise damaged(file, f"is {image.width}×{image.height}, the network takes {width}×{height}")
+                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+        except DataError:
+            raise
+        # Pillow's decoders raise a different exception in nearly every place; all of them mean a damaged file.
+        except Exception as error:
+            raise damaged(file, f"is not a readable PNG image: {error}") from error
+        value[:] = pixels.reshape(height, width, channels).transpose(2, 0, 1) / WHITE
+    return values.reshape(len(files), -1)

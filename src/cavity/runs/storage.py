@@ -1,0 +1,70 @@
+"""Writing so that a crash, a full disk or ``kill -9`` leaves either the old file or the new one, whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+LOCK = ".lock"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one rename: temporary file in the same folder, synced, renamed, folder synced."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(
+            error.errno, f"{path} could not be written ({error.strerror}); what it held before is kept"
+        ) from error
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add one line, synced."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise OSError(error.errno, f"{path} could not be written ({error.strerror})") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last. Only POSIX lets a folder be opened for this."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; the lock goes with the process, however it ends."""
+    with (folder / LOCK).open("w") as stream:
+        _lock(stream, folder)
+        yield
+
+
+def _lock(stream: IO[str], folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # no such locks outside POSIX
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OSError(error.errno, f"{folder} is being written by another process: wait for it, or stop it") from error

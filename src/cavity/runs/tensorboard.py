@@ -1,0 +1,52 @@
+"""The metrics of a run for TensorBoard, an optional dependency."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from cavity.callbacks import Callback
+
+if TYPE_CHECKING:
+    from cavity.metrics import EpochRecord
+    from cavity.pasp import StepInfo
+    from cavity.trainer import Trainer
+
+
+def require_tensorboard() -> None:
+    """Raise ImportError, with what to install, where TensorBoard is missing."""
+    if find_spec("tensorboard") is None:
+        raise ImportError("writing for TensorBoard needs tensorboard: pip install 'cavity[tensorboard]'")
+
+
+class TensorBoard(Callback):
+    """Writes each epoch's record as scalars below ``folder``; what is there from ``epoch`` + 1 on is taken back."""
+
+    def __init__(self, folder: Path, epoch: int = 0) -> None:
+        require_tensorboard()
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder), purge_step=epoch + 1)
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.writer.close()
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        for name, value in record.as_dict().items():
+            if name == "epoch" or value is None:
+                continue
+            numbers = enumerate(value) if isinstance(value, list) else [(None, value)]
+            for layer, number in numbers:
+                tag = name if layer is None else f"{name}/layer {layer}"
+                self.writer.add_scalar(tag, number, record.epoch)
+        self.writer.flush()

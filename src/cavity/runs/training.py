@@ -1,0 +1,248 @@
+"""Training a run: from a configuration to a folder, and on from where it was stopped.
+
+run = train(Config(dataset="fashion-mnist", algorithm="mf", epochs=3), "runs/fashion")
+run = resume("runs/fashion", epochs=5)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from cavity.callbacks import Callback
+from cavity.data import names
+from cavity.data.registry import split_name
+from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
+from cavity.runs.config import Config, completed
+from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
+from cavity.runs.storage import LOCK, only_writer
+from cavity.trainer import Trainer
+
+if TYPE_CHECKING:
+    from cavity.data import Dataset
+    from cavity.metrics import EpochRecord
+    from cavity.pasp import StepInfo
+
+#: Where runs go that were given no folder.
+RUNS = Path("runs")
+TENSORBOARD = "tensorboard"
+#: Options that may change when a run is resumed: where training ends, and where its data lie.
+FREE = ("epochs", "data_dir")
+
+
+class LogRecord(Callback):
+    """Adds the record of each epoch to the run's ``metrics.jsonl``."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        self.run.append_record(record)
+
+
+class StopWhen(Callback):
+    """Ends training after the step at which ``asked`` says so; the run can be resumed from there."""
+
+    def __init__(self, asked: Callable[[], bool]) -> None:
+        self.asked = asked
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        trainer.stop = trainer.stop or self.asked()
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        trainer.stop = trainer.stop or self.asked()
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run with its data and its trainer, ready to train."""
+
+    run: Run
+    dataset: Dataset
+    trainer: Trainer
+
+    @property
+    def steps_per_epoch(self) -> int:
+        assert self.run.config.batch_size is not None
+        return len(self.dataset.x_train) // self.run.config.batch_size
+
+    def fit(self, callbacks: Sequence[Callback] = (), checkpoint_seconds: float = 30.0) -> Run:
+        """Train from the last checkpoint, or from the beginning, until all epochs are done or a callback stops it."""
+        config, data, trainer = self.run.config, self.dataset, self.trainer
+        saver = SaveCheckpoint(
+            self.run.path / CHECKPOINT, seconds=checkpoint_seconds, config=config.as_dict(), task=Task.of(data)
+        )
+        with only_writer(self.run.path), _threads(config.threads):
+            self.restore()
+            self.run.write_config()
+            self.run.write_records(trainer.history)
+            trainer.fit(
+                (data.x_train, data.y_train),
+                epochs=config.epochs,
+                validation=(data.x_test, data.y_test),
+                batch_size=config.batch_size,
+                # The checkpoint comes first: metrics are never ahead of it.
+                callbacks=(saver, LogRecord(self.run), *callbacks),
+            )
+            if trainer.batch > 0:
+                saver.save(trainer)
+        return self.run
+
+    def restore(self) -> None:
+        """Take the state of the run's checkpoint, if it has one; it must be of the same configuration."""
+        if not (self.run.path / CHECKPOINT).exists():
+            return
+        checkpoint = self.run.load_checkpoint()
+        ours, theirs = self.run.config.as_dict(), checkpoint.config
+        for item in fields(Config):
+            if item.name not in FREE and ours.get(item.name) != theirs.get(item.name):
+                raise CheckpointError(
+                    f"{checkpoint.path}: was trained with {item.name} = {theirs.get(item.name)!r}, but {CONFIG} has "
+                    f"{ours.get(item.name)!r}: put it back, or start a new run"
+                )
+        checkpoint.restore(self.trainer.net, self.trainer)
+
+
+@contextlib.contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    """That many threads in torch: sums are rounded in an order that depends on it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if number is None else number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def start(config: Config, out: str | os.PathLike[str] | None = None, *, force: bool = False) -> Session:
+    """A new run in ``out``, by default a new folder below ``runs/``; without ``force``, ``out`` must be free."""
+    if out is not None:
+        _require_free(Path(out), force)
+    config = _with_absolute_paths(config)
+    dataset = load_data(config)
+    config = completed(config, len(dataset.x_train), dataset.n_classes)
+    config = config.replace(device=str(_device(config.device)), threads=config.threads or torch.get_num_threads())
+    trainer = _trainer(config, dataset)
+    folder = _new_folder(config) if out is None else Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder):
+        _clear(folder)
+        run = Run(folder, config)
+        run.write_config()
+    return Session(run, dataset, trainer)
+
+
+def reopen(path: str | os.PathLike[str], *, epochs: int | None = None, data_dir: str | None = None) -> Session:
+    """The run in ``path``, to go on; ``epochs`` moves its end, ``data_dir`` says where its data are now."""
+    run = open_run(path)
+    changes = {"epochs": epochs, "data_dir": data_dir}
+    changed = run.config.replace(**{name: value for name, value in changes.items() if value is not None})
+    run = Run(run.path, _with_absolute_paths(changed))
+    dataset = load_data(run.config)
+    return Session(run, dataset, _trainer(run.config, dataset))
+
+
+def train(
+    config: Config,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    callbacks: Sequence[Callback] = (),
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """``cavity train``: train a new run and return it."""
+    return start(config, out, force=force).fit(callbacks, checkpoint_seconds)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    epochs: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """``cavity train --resume``: end with exactly the weights of a run that was never stopped."""
+    return reopen(path, epochs=epochs).fit(callbacks, checkpoint_seconds)
+
+
+def _trainer(config: Config, dataset: Dataset) -> Trainer:
+    net = build_network(config, dataset.n_features, dataset.n_classes).to(_device(config.device))
+    assert config.rho is not None
+    return Trainer(
+        net,
+        config.algorithm,
+        rho=_one_or_all(config.rho),
+        damping=_one_or_all(config.damping),
+        inner_iterations=config.inner_iterations,
+        reinforcement=_one_or_all(config.reinforcement),
+        reinforcement_step=config.reinforcement_step,
+        focusing=None if config.focusing is None else (config.focusing[0], config.focusing[1]),
+        tolerance=config.tolerance,
+        seed=config.seed,
+    )
+
+
+def _one_or_all(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    return values[0] if len(values) == 1 else values
+
+
+def _device(name: str | None) -> torch.device:
+    """The device of that name, or the best there is; an error where it cannot hold a number."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from error
+
+
+def _with_absolute_paths(config: Config) -> Config:
+    """Paths that mean the same from everywhere, so that the written configuration does."""
+    if split_name(config.dataset)[0] not in names():
+        # A path that does not exist is left as it was written, for the error message.
+        path = Path(config.dataset).expanduser()
+        config = config.replace(dataset=str(path.resolve())) if path.exists() else config
+    if config.data_dir is not None:
+        config = config.replace(data_dir=str(Path(config.data_dir).expanduser().resolve()))
+    return config
+
+
+def _new_folder(config: Config) -> Path:
+    """``runs/<data>-<algorithm>-<number>`` with the first number that is free, made here."""
+    name = f"{Path(config.dataset).stem}-{config.algorithm}"
+    RUNS.mkdir(exist_ok=True)
+    for number in itertools.count(1):
+        folder = RUNS / f"{name}-{number}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError("unreachable")
+
+
+def _require_free(folder: Path, force: bool) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: give --out a folder")
+    there = [path.name for path in folder.iterdir() if path.name != LOCK]
+    if there and not force:
+        go_on = "go on with it by --resume, " if CONFIG in there else ""
+        raise FileExistsError(f"{folder} exists already: {go_on}choose another --out, or overwrite it with --force")
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run left; the checkpoint first, so that it is never beside a configuration not its own."""
+    for name in (CHECKPOINT, METRICS, REPORT, CONFIG):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

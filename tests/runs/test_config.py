@@ -1,0 +1,135 @@
+"""The options of a run: what may be in a file, what is refused, and the defaults that depend on the data."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from cavity.channels import ACTIVATIONS, OUTPUTS
+from cavity.data import registry
+from cavity.inner import ALGORITHMS
+from cavity.priors import PRIORS
+from cavity.runs import Config, config
+from cavity.runs.config import completed, polarizing_rho
+
+EVERYTHING = {
+    "dataset": "teacher-student",
+    "binary_task": True,
+    "data_dir": "somewhere",
+    "data_seed": 3,
+    "data_options": {"n_train": 250, "teacher_hidden": [3, 3]},
+    "test_fraction": 0.25,
+    "label": "species",
+    "hidden": (7, 5),
+    "algorithm": "amp",
+    "weights": "ternary",
+    "activation": "relu",
+    "output": "label",
+    "rho": (1.1, 1.0, 0.1),
+    "damping": (0.5, 0.6, 0.7),
+    "init": 0.3,
+    "inner_iterations": 2,
+    "tolerance": 1e-3,
+    "reinforcement": (0.1, 0.2, 0.3),
+    "reinforcement_step": 0.01,
+    "density": 0.5,
+    "bias": True,
+    "epochs": 7,
+    "batch_size": 9,
+    "seed": 11,
+    "device": "cpu",
+    "threads": 2,
+}
+
+
+def test_names_are_those_of_the_engine():
+    assert tuple(ALGORITHMS) == config.ALGORITHMS
+    assert tuple(PRIORS) == config.WEIGHTS
+    assert tuple(ACTIVATIONS) == config.ACTIVATIONS
+    assert {name.split("-")[0] for name in config.OUTPUTS} == set(OUTPUTS) - {"gaussian"}
+    assert set(config.HIDDEN) | set(config.BATCH_SIZE) <= set(registry.names())
+
+
+def test_every_option_survives_the_file(tmp_path):
+    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing"}
+    for number, given in enumerate([Config(**EVERYTHING), Config(focusing=(3.0, 0.5), hidden=()), Config()]):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(given.to_toml())
+        assert Config.from_toml(file) == given
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batchsize": 3}, "no option 'batchsize'; did you mean batch_size"),
+        ({"batch-size": 3}, "did you mean batch_size"),
+        ({"zzz": 3}, "no option 'zzz'$"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"epochs": 2.5}, "epochs must be a whole number, got 2.5"),
+        ({"epochs": True}, "epochs must be a whole number, got True"),
+        ({"epochs": None}, "epochs must be a whole number, got None"),
+        ({"bias": 1}, "bias must be true or false, got 1"),
+        ({"rho": "high"}, "rho must be a number or a list of numbers, got 'high'"),
+        ({"rho": []}, "rho must be a number"),
+        ({"rho": float("nan")}, "rho must be a number"),
+        ({"hidden": (5, 0)}, "hidden must be at least 1"),
+        ({"hidden": (5.5,)}, "hidden must be a list of whole numbers"),
+        ({"algorithm": "bip"}, "algorithm must be one of bp, bpi, mf, amp, got 'bip'; did you mean bp"),
+        ({"output": "gaussian"}, "output must be one of label, argmax"),
+        ({"binary_task": True, "output": "argmax"}, "use output 'label', or no binary_task"),
+        ({"focusing": (1.0,)}, "focusing must be two numbers"),
+        ({"focusing": (2, 1), "reinforcement": 0.5}, "give one of the two"),
+        ({"focusing": (2, 1), "weights": "gaussian"}, "use reinforcement"),
+        ({"hidden": (5, 5), "rho": (1.0, 0.9)}, "rho must be one number or 3, one for each layer, got 2"),
+        ({"data_options": 3}, "data_options must be a table"),
+    ],
+)
+def test_what_is_wrong_is_named(values, message):
+    with pytest.raises(ValueError, match=message):
+        Config().replace(**values)
+
+
+@pytest.mark.parametrize("text", ["epochs = ", "\x00", "epochs = 1\nepochs = 2"])
+def test_a_file_that_is_no_toml(tmp_path, text):
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=r"config\.toml: is not a TOML file"):
+        Config.from_toml(file)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="is not a TOML file"):
+        Config.from_toml(file)
+
+
+def test_rho_sums_to_the_same_excess_over_a_run():
+    for steps in (200, 46_800):
+        first, second, last = polarizing_rho(3, steps)
+        assert first == second
+        assert (first - 1) * steps == pytest.approx(config.POLARIZATION, rel=1e-9)
+        assert last == 0.9
+
+
+def test_rho_of_very_short_runs_and_of_one_layer():
+    assert polarizing_rho(2, 1) == (config.LARGEST_RHO, 0.9)
+    assert polarizing_rho(1, 1000) == (1 + config.POLARIZATION / 1000,)
+
+
+def test_defaults_that_depend_on_the_data():
+    digits = completed(Config(), samples=1437, classes=10)
+    assert (digits.hidden, digits.batch_size, digits.output) == (config.HIDDEN["digits"], 64, "argmax")
+    assert digits.rho == polarizing_rho(3, 30 * (1437 // 64))
+    assert completed(Config(dataset="permuted-digits"), samples=1437, classes=10).hidden == digits.hidden
+    fashion = completed(Config(dataset="fashion-mnist", binary_task=True), samples=60_000, classes=2)
+    assert (fashion.hidden, fashion.batch_size, fashion.output) == ((501, 501), 128, "label")
+    assert completed(Config(dataset="own.csv"), samples=50, classes=3).batch_size == 50
+    with pytest.raises(ValueError, match="'label' is for two classes, the data have 10: use 'argmax', or binary_task"):
+        completed(Config(output="label"), samples=50, classes=10)
+
+
+def test_what_is_given_is_kept():
+    given = Config(**EVERYTHING)
+    assert completed(given, samples=100, classes=2) == given
