@@ -1,0 +1,212 @@
+"""BinaryNet as the paper's appendix "SGD implementation" has it.
+
+Continuous weights w in [−1, 1] are kept and updated; both passes use w_b = sign(w) and activations sign(z):
+
+    z^ℓ = sign(w^ℓ) x^ℓ / √N_ℓ,     x^{ℓ+1} = sign(z^ℓ),     L = cross-entropy of z^L
+
+with no bias and no batch normalisation. The derivative of sign is taken as 1 where its argument is within [−1, 1] and
+as 0 elsewhere (straight-through); clipping keeps every weight within. sign(0) = +1.
+
+It is written for speed, because message passing is measured against it: 1/√N never costs a pass over the weights (a
+sign does not see it, the way down applies it to the gradient of z), nothing is computed for the inputs, and a step can
+be compiled as one graph, forward, backward and update together.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from cavity.baselines.classifier import Classifier, cross_entropy
+from cavity.baselines.optimizers import OPTIMIZERS, Optimizer, memory_state
+from cavity.baselines.trainer import BaselineTrainer
+from cavity.couplings import random_mask
+from cavity.couplings.base import check_sizes
+
+#: Shapes of network and batch for which a compiled step is kept; the compiler's own eight are soon used up by a grid.
+COMPILED_SHAPES = 64
+
+
+class _BinaryWeights(torch.autograd.Function):
+    """magnitude·sign(w), with the gradient handed through: clipped weights never leave the window [−1, 1]."""
+
+    @staticmethod
+    def forward(ctx: Any, w: Tensor, magnitude: Tensor) -> Tensor:
+        # One pass, where comparing and choosing would take two. A weight is never −0: it starts as +0 or not 0 at all,
+        # and a difference that vanishes is +0.
+        return torch.copysign(magnitude, w)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0], None
+
+
+class _BinaryActivation(torch.autograd.Function):
+    """sign(z) of unscaled sums z (samples, outputs), with ∂/∂z = scale where |scale·z| ≤ 1, that is |z| < window."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, scale: float, window: float) -> Tensor:
+        ctx.save_for_backward(z)
+        ctx.scale, ctx.window = scale, window
+        # A product's sum starts from +0, so that a vanishing z is +0 and its sign +1.
+        return torch.copysign(z.new_ones(()), z)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (z,) = ctx.saved_tensors
+        passed: Tensor = torch.ops.aten.hardtanh_backward(gradients[0], z, -ctx.window, ctx.window)
+        return passed.mul_(ctx.scale), None, None
+
+
+def just_above(value: float) -> float:
+    """The float32 after the one that ``value`` rounds to: < of it is ≤ of the value."""
+    return float(torch.nextafter(torch.tensor(value), torch.tensor(math.inf)))
+
+
+def binary_weights(w: Tensor, magnitude: Tensor) -> Tensor:
+    """magnitude·sign(w), differentiable straight through."""
+    binary: Tensor = _BinaryWeights.apply(w, magnitude)  # type: ignore[no-untyped-call]
+    return binary
+
+
+def binary_activation(z: Tensor, scale: float, window: float) -> Tensor:
+    """sign(scale·z), differentiable straight through where |z| < window."""
+    binary: Tensor = _BinaryActivation.apply(z, scale, window)  # type: ignore[no-untyped-call]
+    return binary
+
+
+class Layer(NamedTuple):
+    """What is fixed about a layer: |w_b| (1, or a mask (outputs, inputs)), 1/√N, and the least |z| that blocks."""
+
+    magnitude: Tensor
+    scale: float
+    window: float
+
+
+def logits(weights: Sequence[Tensor], layers: Sequence[Layer], x: Tensor) -> Tensor:
+    """z^L (samples, outputs) of inputs x (samples, inputs)."""
+    for w, layer in zip(weights[:-1], layers[:-1], strict=True):
+        z = nn.functional.linear(x, binary_weights(w, layer.magnitude))
+        x = binary_activation(z, layer.scale, layer.window)
+    return nn.functional.linear(x, binary_weights(weights[-1], layers[-1].magnitude)) * layers[-1].scale
+
+
+class BinaryNet(Classifier):
+    """A perceptron ``inputs``-``hidden``-``outputs`` of binary weights and activations.
+
+    One output unit is a ±1 label, several are classes. ``density`` < 1 keeps a random fraction of the weights.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: Sequence[int], outputs: int, *, density: float = 1.0, seed: int = 0
+    ) -> None:
+        check_sizes(inputs=inputs, outputs=outputs)
+        for width in hidden:
+            check_sizes(hidden=width)
+        super().__init__(inputs, outputs)
+        generator = torch.Generator().manual_seed(seed)
+        sizes = [inputs, *hidden, outputs]
+        self.weights = nn.ParameterList()
+        self.scales = [1 / math.sqrt(width) for width in sizes[:-1]]
+        self.windows = [just_above(math.sqrt(width)) for width in sizes[:-1]]
+        for number, (lower, upper) in enumerate(pairwise(sizes)):
+            w = nn.init.xavier_uniform_(torch.empty(upper, lower), generator=generator)
+            self.weights.append(nn.Parameter(w + 0.0))
+            mask = random_mask((upper, lower), density, generator)
+            self.register_buffer(f"magnitude_{number}", torch.ones(()) if mask is None else mask.to(w.dtype))
+
+    @property
+    def layers(self) -> list[Layer]:
+        """What is fixed about each layer."""
+        magnitudes = (self.get_buffer(f"magnitude_{number}") for number in range(len(self.weights)))
+        return [Layer(*parts) for parts in zip(magnitudes, self.scales, self.windows, strict=True)]
+
+    def logits(self, x: Tensor) -> Tensor:
+        return logits(list(self.weights), self.layers, x)
+
+    @torch.no_grad()
+    def point_weights(self) -> list[Tensor]:
+        return [binary_weights(w, layer.magnitude) for w, layer in zip(self.weights, self.layers, strict=True)]
+
+
+def training_step(
+    weights: Sequence[Tensor],
+    layers: Sequence[Layer],
+    memory: Sequence[Tensor],
+    optimizer: Optimizer,
+    x: Tensor,
+    y: Tensor,
+) -> Tensor:
+    """Forward, backward and update on one mini-batch; returns the loss before the update."""
+    loss = cross_entropy(logits(weights, layers, x), y)
+    gradients = torch.autograd.grad(loss, weights)
+    with torch.no_grad():
+        optimizer.update(weights, gradients, memory)
+    return loss.detach()
+
+
+class BinaryNetTrainer(BaselineTrainer):
+    """Trains a BinaryNet by "sgd" (lr 10) or "adam" (lr 0.001).
+
+    ``compile=True`` compiles the whole step for each batch size it meets, which takes seconds and needs a C++ compiler.
+    """
+
+    net: BinaryNet
+
+    def __init__(
+        self, net: BinaryNet, optimizer: str = "sgd", *, lr: float | None = None, compile: bool = False, seed: int = 0
+    ) -> None:
+        super().__init__(seed)
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
+        self.net = net
+        self.optimizer = OPTIMIZERS[optimizer](lr)
+        self.memory = self.optimizer.start(list(net.weights))
+        self.compile = compile
+        self._compiled = _compiled_step() if compile else training_step
+        self._sizes_met: set[int] = set()
+
+    def _step(self, x: Tensor, y: Tensor) -> Tensor:
+        net = self.net
+        arguments = list(net.weights), net.layers, self.memory, self.optimizer, x, y
+        if not self.compile or len(x) in self._sizes_met:
+            return self._compiled(*arguments)
+        self._sizes_met.add(len(x))
+        with _compiling():
+            return self._compiled(*arguments)
+
+    def optimizer_state(self) -> dict[str, Any]:
+        return memory_state(self.memory)
+
+    def load_optimizer_state(self, state: dict[str, Any]) -> None:
+        for own, saved in zip(self.memory, state["memory"], strict=True):
+            own.copy_(saved)
+
+
+@cache
+def _compiled_step() -> Callable[..., Tensor]:
+    """The compiled step, one for all trainers; it stays one graph where this torch can trace autograd."""
+    compiled: Callable[..., Tensor] = torch.compile(training_step, dynamic=False, fullgraph=_traces_autograd())
+    return compiled
+
+
+def _traces_autograd() -> bool:
+    return hasattr(torch._dynamo.config, "trace_autograd_ops")
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """The compiler's settings while a step is traced, and silence about what torch deprecates in itself."""
+    one_graph: dict[str, Any] = {"trace_autograd_ops": True} if _traces_autograd() else {}
+    with warnings.catch_warnings(), torch._dynamo.config.patch(recompile_limit=COMPILED_SHAPES, **one_graph):
+        for message in (".*torch.jit.script_method", ".*should not be instantiated"):
+            warnings.filterwarnings("ignore", message=message, category=DeprecationWarning)
+        yield

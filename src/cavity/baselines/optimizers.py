@@ -1,0 +1,80 @@
+"""The two update rules of the gradient baselines, each followed by clipping to [−1, 1].
+
+They are written out, not taken from ``torch.optim``, so that a whole training step is one graph for the compiler: its
+optimisers cut the graph in two.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+
+class Optimizer(ABC):
+    """Changes weights in place. ``lr`` is the step size."""
+
+    default_lr: ClassVar[float]
+
+    def __init__(self, lr: float | None) -> None:
+        self.lr = self.default_lr if lr is None else lr
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
+
+    @abstractmethod
+    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """The memory to begin with."""
+
+    @abstractmethod
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        """One update and clipping; ``memory`` is changed in place."""
+
+
+class SGD(Optimizer):
+    """w ← clip(w − lr·∂L/∂w)."""
+
+    default_lr: ClassVar[float] = 10.0
+
+    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        return []
+
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        for w, gradient in zip(weights, gradients, strict=True):
+            # Not add_ with alpha=-lr: torch 2.13 compiles that, on the result of a product, as if alpha were 1.
+            w.sub_(gradient, alpha=self.lr).clamp_(-1.0, 1.0)
+
+
+class Adam(Optimizer):
+    """Kingma and Ba's rule with its usual constants; memory is the step count, then mean and mean square by layer."""
+
+    default_lr: ClassVar[float] = 0.001
+    DECAY: ClassVar[tuple[float, float]] = (0.9, 0.999)
+    EPSILON: ClassVar[float] = 1e-8
+
+    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        moments = [torch.zeros_like(w, requires_grad=False) for w in weights for _ in self.DECAY]
+        return [torch.zeros((), device=weights[0].device), *moments]
+
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        first, second = self.DECAY
+        count = memory[0].add_(1)
+        rate = self.lr / (1 - first**count)
+        unbias = (1 - second**count).rsqrt()
+        pairs = zip(memory[1::2], memory[2::2], strict=True)
+        for w, gradient, (mean, square) in zip(weights, gradients, pairs, strict=True):
+            mean.lerp_(gradient, 1 - first)
+            square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+            step = mean / (square.sqrt().mul_(unbias)).add_(self.EPSILON)
+            w.sub_(step.mul_(rate)).clamp_(-1.0, 1.0)
+
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
+
+
+def memory_state(memory: Sequence[Tensor]) -> dict[str, Any]:
+    """A copy of the memory, to be kept."""
+    return {"memory": [tensor.clone() for tensor in memory]}

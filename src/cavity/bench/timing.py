@@ -1,0 +1,171 @@
+"""Time per step, so measured that noise hits all alike: contenders take turns, and the best turn of each counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cavity.bench.contenders import BINARYNET, AnyTrainer, build, series_orders
+from cavity.bench.peak import peak_bytes
+from cavity.bench.products import BareProducts, LayerProducts, needed, operations
+from cavity.callbacks import Callback
+from cavity.metrics import EpochRecord
+
+#: Steps of each contender before anything is timed: the compiler works in the first, the allocator settles in the next.
+WARM_UP = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One contender at one batch size. ``product_share`` is the time of the bare products it needs over its own."""
+
+    algorithm: str
+    batch_size: int
+    seconds_per_step: float
+    seconds_per_epoch: float
+    ratio: float | None
+    product_share: float
+    product_operations: int
+    series_orders: list[int]
+    peak_bytes: int | None
+
+
+class _Clock(Callback):
+    """Times ``steps`` steps of a fit from the inside, after one that leads in, then stops it."""
+
+    def __init__(self, steps: int, device: torch.device) -> None:
+        self.left, self.device = steps, device
+        self.started = self.seconds = 0.0
+
+    def on_step(self, trainer: Any, info: Any) -> None:
+        if self.started and self.left:
+            self.left -= 1
+        if self.left and self.started:
+            return
+        _wait(self.device)
+        now = time.perf_counter()
+        if self.left:
+            self.started = now
+        else:
+            self.seconds = now - self.started
+            trainer.stop = True
+
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
+        raise AssertionError("the clock must stop before the epoch ends")
+
+
+def train_seconds(trainer: AnyTrainer, data: tuple[Tensor, Tensor], batch_size: int, steps: int) -> float:
+    """Seconds per step of ``fit`` on the data, which must hold one batch more than ``steps``: the path of a real run,
+    from shuffled indices to new weights."""
+    clock = _Clock(steps, data[0].device)
+    trainer.fit(data, epochs=trainer.epoch + 1, batch_size=batch_size, callbacks=[clock])
+    # The next turn shuffles anew and leaves no record: scoring is not what is timed.
+    trainer.batch = 0
+    return clock.seconds / steps
+
+
+class ProductTurns:
+    """Each call times the bare products of a step of ``trainer``, with the series that it uses at that moment."""
+
+    def __init__(self, name: str, trainer: AnyTrainer, sizes: Sequence[int], batch_size: int, steps: int) -> None:
+        self.name, self.trainer, self.sizes = name, trainer, sizes
+        self.batch_size, self.steps = batch_size, steps
+        self.best: dict[tuple[int, ...], float] = {}
+
+    def layers(self) -> list[LayerProducts]:
+        return needed(self.name, self.sizes, series_orders(self.trainer))
+
+    def __call__(self) -> float:
+        device = self.trainer.net.device
+        products = BareProducts(self.layers(), self.batch_size, device)
+        products()
+        _wait(device)
+        started = time.perf_counter()
+        for _ in range(self.steps):
+            products()
+        _wait(device)
+        seconds = (time.perf_counter() - started) / self.steps
+        orders = tuple(series_orders(self.trainer))
+        self.best[orders] = min(seconds, self.best.get(orders, seconds))
+        return seconds
+
+    def seconds(self) -> float:
+        """The best turn with the series in use now."""
+        return self.best[tuple(series_orders(self.trainer))]
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def best_of_turns(turns: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
+    """The least that each turn returned, when all were taken one after the other, ``repeats`` times."""
+    best = dict.fromkeys(turns, float("inf"))
+    for _ in range(repeats):
+        for name, turn in turns.items():
+            best[name] = min(best[name], turn())
+    return best
+
+
+def ratio(name: str, seconds: Mapping[str, float]) -> float | None:
+    """Time over that of the faster BinaryNet of the same turns; None if none took part."""
+    rivals = [seconds[rival] for rival in BINARYNET if rival in seconds]
+    return seconds[name] / min(rivals) if rivals else None
+
+
+def measure(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    data: tuple[Tensor, Tensor],
+    batch_size: int,
+    *,
+    steps: int,
+    repeats: int,
+    seed: int,
+    compile: bool,
+) -> list[Timing]:
+    """Every contender at one batch size on data (x, y), ``steps`` steps a turn or as many as an epoch holds."""
+    samples, device = len(data[0]), data[0].device
+    if samples < 2 * batch_size:
+        raise ValueError(f"batch size {batch_size} needs at least {2 * batch_size} samples, the data has {samples}")
+    steps = min(steps, samples // batch_size - 1)
+    data = data[0][: batch_size * (steps + 1)], data[1][: batch_size * (steps + 1)]
+    batch = data[0][:batch_size], data[1][:batch_size]
+
+    def warm(name: str) -> AnyTrainer:
+        trainer = build(name, sizes, device, seed=seed, compile=compile)
+        for _ in range(WARM_UP):
+            trainer.step(*batch)
+        return trainer
+
+    def stepper(name: str) -> Callable[[], object]:
+        return partial(build(name, sizes, device, seed=seed, compile=compile).step, *batch)
+
+    trainers = {name: warm(name) for name in names}
+    products = {name: ProductTurns(name, trainer, sizes, batch_size, steps) for name, trainer in trainers.items()}
+    turns: dict[str, Callable[[], float]] = {}
+    for name, trainer in trainers.items():
+        turns[name] = partial(train_seconds, trainer, data, batch_size, steps)
+        turns[f"products of {name}"] = products[name]
+    seconds = best_of_turns(turns, repeats)
+    return [
+        Timing(
+            algorithm=name,
+            batch_size=batch_size,
+            seconds_per_step=seconds[name],
+            seconds_per_epoch=seconds[name] * (samples // batch_size),
+            ratio=ratio(name, seconds),
+            product_share=products[name].seconds() / seconds[name],
+            product_operations=operations(products[name].layers(), batch_size),
+            series_orders=series_orders(trainers[name]),
+            peak_bytes=peak_bytes(partial(stepper, name), device),
+        )
+        for name in names
+    ]

@@ -1,0 +1,49 @@
+"""The products counted as needed against those that a step really does, as torch counts them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import cavity
+from cavity.baselines import BinaryNet, BinaryNetTrainer
+from cavity.bench.products import BareProducts, needed, operations
+
+BATCH = 64
+CPU = torch.device("cpu")
+
+
+def batch(sizes):
+    x = torch.randn(BATCH, sizes[0])
+    return x, (torch.randint(sizes[-1], (BATCH,)) if sizes[-1] > 1 else 2 * torch.randint(2, (BATCH,)) - 1)
+
+
+def trainer(name, sizes, order):
+    inputs, *hidden, outputs = sizes
+    if name == "binarynet":
+        return BinaryNetTrainer(BinaryNet(inputs, hidden, outputs))
+    options = {"accuracy": order} if name in ("bp", "bpi") else {}
+    return cavity.Trainer(cavity.mlp(inputs, hidden, outputs), name, compile=False, **options)
+
+
+@pytest.mark.parametrize("sizes", [[40, 31, 21, 5], [40, 31, 1]])
+@pytest.mark.parametrize(("name", "order"), [("binarynet", 0), ("mf", 0), ("amp", 0), ("bpi", 2), ("bp", 2), ("bp", 4)])
+def test_a_step_does_what_is_needed_and_no_more(name, order, sizes):
+    layers = needed(name, sizes, [order] * (len(sizes) - 1))
+    learner = trainer(name, sizes, order)
+    with FlopCounterMode(display=False) as counter:
+        learner.step(*batch(sizes))
+    done, bare = counter.get_total_flops(), operations(layers, BATCH)
+    # Row sums of the weights, for a constant second moment, are products with a single sample.
+    row_sums = sum(2 * layer.outputs * layer.inputs for layer in layers)
+    assert bare <= done <= bare + row_sums
+
+
+def test_bare_products_are_the_ones_counted():
+    sizes = [40, 31, 21, 5]
+    layers = needed("bp", sizes, [3, 2, 0])
+    assert [tuple(layer) for layer in layers] == [(31, 40, 2, 0, 4), (21, 31, 2, 3, 3), (5, 21, 2, 1, 1)]
+    with FlopCounterMode(display=False) as counter:
+        BareProducts(layers, BATCH, CPU)()
+    assert counter.get_total_flops() == operations(layers, BATCH)
