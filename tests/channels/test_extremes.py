@@ -17,7 +17,7 @@ from .points import extreme
 DTYPES = [torch.float64, torch.float32]
 #: How many points of each case, and digits; three classes cost an integral for each of seven evaluations a point.
 POINTS, DIGITS = 250, 100
-POINTS_OF_INTEGRALS, DIGITS_OF_INTEGRALS = 25, 50
+POINTS_OF_INTEGRALS, DIGITS_OF_INTEGRALS = 16, 50
 
 #: Error allowed relative to the value.
 RELATIVE = {torch.float64: 1e-10, torch.float32: 1e-5}

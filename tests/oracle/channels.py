@@ -149,9 +149,7 @@ def argmax_pairwise(star: int, omega: np.ndarray, V: np.ndarray) -> tuple[np.nda
     return g, Gamma
 
 
-def argmax_sampled(
-    star: int, omega: np.ndarray, V: np.ndarray, epsilon: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def argmax_sampled(star: int, omega: np.ndarray, V: np.ndarray, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over epsilon of sum over k of log Phi((omega_star + epsilon sqrt V_star - omega_k) / sqrt V_k)."""
     g, Gamma = np.zeros(len(omega)), np.zeros(len(omega))
     for k in range(len(omega)):

@@ -36,8 +36,7 @@ def derivatives(function, at):
     second = [(function(at + h) - 2 * function(at) + function(at - h)) / h**2 for h in steps]
     for order in (4, 16, 64):
         first, second = (
-            [(order * b - a) / (order - 1) for a, b in itertools.pairwise(column)]
-            for column in (first, second)
+            [(order * b - a) / (order - 1) for a, b in itertools.pairwise(column)] for column in (first, second)
         )
     return first[0], second[0]
 
@@ -63,8 +62,7 @@ def test_activation_against_its_integral(spec, point):
 
     norm = expectation(lambda x, z: 1.0)
     x1, x2, z1, z2 = (
-        expectation(f) / norm
-        for f in (lambda x, z: x, lambda x, z: x * x, lambda x, z: z, lambda x, z: z * z)
+        expectation(f) / norm for f in (lambda x, z: x, lambda x, z: x * x, lambda x, z: z, lambda x, z: z * z)
     )
     expected = (x1, x2 - x1**2, (z1 - omega) / V, (1 - (z2 - z1**2) / V) / V)
     np.testing.assert_allclose(channels.activation(spec)(*point), expected, rtol=1e-9, atol=1e-11)
@@ -135,9 +133,7 @@ def test_exact_argmax_is_invariant_under_a_common_shift(V):
 
 def test_exact_argmax_of_two_classes_is_the_pairwise_one():
     arguments = (0, np.array([-1.2, 0.7]), np.array([0.4, 2.2]))
-    for exact, pair in zip(
-        channels.argmax_exact(*arguments), channels.argmax_pairwise(*arguments), strict=True
-    ):
+    for exact, pair in zip(channels.argmax_exact(*arguments), channels.argmax_pairwise(*arguments), strict=True):
         np.testing.assert_allclose(exact, pair, rtol=1e-11)
 
 
@@ -147,9 +143,7 @@ def test_weight_moments_against_differences(prior):
 
     def log_z(h):
         if prior == "gaussian":
-            return math.log(
-                quad(lambda w: math.exp(h * w - 0.5 * precision * w * w), -20, 20, epsabs=1e-14)[0]
-            )
+            return math.log(quad(lambda w: math.exp(h * w - 0.5 * precision * w * w), -20, 20, epsabs=1e-14)[0])
         atoms = (-1, 1) if prior == "binary" else (-1, 0, 1)
         return math.log(sum(math.exp(h * w - 0.5 * precision * w * w) for w in atoms))
 
@@ -169,9 +163,7 @@ def make_layer(rng, graph, prior="binary", **options):
     shape = graph.alive.shape
     field = np.where(graph.alive, 0.6 * rng.standard_normal(shape), 0.0)
     precision = np.where(graph.alive, rng.uniform(1.0, 3.0, shape), 0.0)
-    moments = np.array(
-        [channels.weight_moments(prior, h, p) for h, p in zip(field.flat, precision.flat, strict=True)]
-    )
+    moments = np.array([channels.weight_moments(prior, h, p) for h, p in zip(field.flat, precision.flat, strict=True)])
     mean, variance = (np.where(graph.alive, column.reshape(shape), 0.0) for column in moments.T)
     return Layer(graph, prior, field, precision, mean, variance, **options)
 
@@ -221,9 +213,7 @@ def test_bp_is_the_printed_equations(output):
         mean = 0.3 * before["m_cavity"] + 0.7 * np.tanh(before["field"] - before["H"] + before["H_cavity"])
         np.testing.assert_allclose(after["xhat_cavity"][edge], xhat[edge], rtol=1e-11)
         np.testing.assert_allclose(after["m_cavity"][edge], mean[edge], rtol=1e-11)
-        np.testing.assert_allclose(
-            after["field"], 0.9 * top.field + after["H"] + 0.2 * before["field"], rtol=1e-11
-        )
+        np.testing.assert_allclose(after["field"], 0.9 * top.field + after["H"] + 0.2 * before["field"], rtol=1e-11)
     for messages in history:
         m, s, x1, d, g, gamma, m_, x_, g_ = (
             messages[name][1]
@@ -298,9 +288,7 @@ def test_bp_field_on_a_weight_is_the_slope_of_its_factor():
     # Relaxed BP takes the factor's slope where the weight's own contribution is removed, w = 0.
     history = run_minibatch([layer], [], ("noisy_label", noise), x, [[1.0]], "bp", 1)
     V = noise + x[0, 2] ** 2 * (1 - mean[0, 2] ** 2)
-    slope, _ = derivatives(
-        lambda w: math.log(ndtr((x[0, :2] @ weights[:2] + w * x[0, 2]) / math.sqrt(V))), 0.0
-    )
+    slope, _ = derivatives(lambda w: math.log(ndtr((x[0, :2] @ weights[:2] + w * x[0, 2]) / math.sqrt(V))), 0.0)
     np.testing.assert_allclose(history[0]["H"][0][0, 2], slope, rtol=1e-8)
     up = (1 + history[0]["mean"][0][0, 2]) / 2
     assert up == pytest.approx(float(expit(2 * (prior_field + slope))), rel=1e-8)
@@ -368,9 +356,7 @@ def test_convolution_over_the_input_is_dense_over_more_samples(algorithm):
     images, y = rng.standard_normal((2, 6)), rng.choice([-1.0, 1.0], (2, 4))
     conv = make_layer(rng, conv_edges(1, 2, 3, 2, kernel=2), "gaussian", damping=0.3, reinforcement=0.1)
     dense = replace(conv, graph=dense_edges(2, 4))
-    windows = np.array(
-        [[image.reshape(2, 3)[:, left : left + 2].ravel() for left in (0, 1)] for image in images]
-    )
+    windows = np.array([[image.reshape(2, 3)[:, left : left + 2].ravel() for left in (0, 1)] for image in images])
     names = ("H", "G", "field", "precision", "mean", "variance")
     assert_same(
         run_minibatch([conv], [], "label", images, y, algorithm, 3),
@@ -405,9 +391,7 @@ def test_damping_mixes_old_and_new_moments(prior):
     )
     for depth, layer in enumerate(layers):
         mean = 0.25 * layer.mean + 0.75 * free["mean"][depth]
-        square = 0.25 * (layer.variance + layer.mean**2) + 0.75 * (
-            free["variance"][depth] + free["mean"][depth] ** 2
-        )
+        square = 0.25 * (layer.variance + layer.mean**2) + 0.75 * (free["variance"][depth] + free["mean"][depth] ** 2)
         variance = free["variance"][depth] if prior == "gaussian" else square - mean**2
         np.testing.assert_allclose(slow["mean"][depth], mean, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(slow["variance"][depth], variance, rtol=1e-12, atol=1e-15)
