@@ -33,7 +33,7 @@ def field_errors(trainer: cavity.Trainer, x: torch.Tensor, y: torch.Tensor) -> l
         )
         for evaluation, used in zip(twin.evaluations, trainer.evaluations, strict=True):
             if accuracy is None:
-                evaluation.load_state_dict(used.state_dict() | {"calls": 65})
+                evaluation.load_state_dict(used.state_dict() | {"calls": 257})
         twin.step(x, y)
         fields.append([layer.field - old for layer, old in zip(net.weighted(), before, strict=True)])
     return [float((series - exact).abs().max() / exact.abs().max()) for series, exact in zip(*fields, strict=True)]

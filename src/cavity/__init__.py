@@ -43,6 +43,6 @@ _HOME = {
     "cavity.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.trainer": ("NonFiniteField", "Trainer"),
 }
-_MODULES = ("calibration", "callbacks", "data", "landscape", "metrics", "runs")
+_MODULES = ("calibration", "callbacks", "data", "landscape", "metrics", "report", "runs")
 
 __getattr__, __dir__ = lazy(__name__, {name: home for home, names in _HOME.items() for name in names}, _MODULES)

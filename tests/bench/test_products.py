@@ -40,10 +40,18 @@ def test_a_step_does_what_is_needed_and_no_more(name, order, sizes):
     assert bare <= done <= bare + row_sums
 
 
-def test_bare_products_are_the_ones_counted():
-    sizes = [40, 31, 21, 5]
-    layers = needed("bp", sizes, [3, 2, 0])
+def test_a_series_needs_a_product_more_for_each_order():
+    layers = needed("bp", [40, 31, 21, 5], [3, 2, 0])
     assert [tuple(layer) for layer in layers] == [(31, 40, 2, 0, 4), (21, 31, 2, 3, 3), (5, 21, 2, 1, 1)]
+
+
+def test_bare_products_are_timed_as_often_as_needed():
+    sizes = [40, 31, 5]
+    bare = BareProducts(sizes, BATCH, CPU)
     with FlopCounterMode(display=False) as counter:
-        BareProducts(layers, BATCH, CPU)()
-    assert counter.get_total_flops() == operations(layers, BATCH)
+        total = bare.turn(3)
+    # One to warm up and three timed, of each kind and layer.
+    assert counter.get_total_flops() == 4 * 3 * 2 * BATCH * (40 * 31 + 31 * 5)
+    assert total > 0
+    bare.best = [[1.0, 10.0, 100.0], [1000.0, 10000.0, 100000.0]]
+    assert bare.seconds(needed("mf", sizes, [0, 0])) == 2 * 1 + 0 * 10 + 1 * 100 + 2 * 1000 + 10000 + 100000

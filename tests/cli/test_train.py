@@ -91,7 +91,7 @@ def test_lines_when_it_is_no_terminal(tmp_path, capsys):
     assert "130 + 40 samples, network 21-11-1, binary weights, sign, mf, 3 epochs on cpu" in lines[0]
     errors = r"[\d.]+ % \(Bayes [\d.]+ %\)"
     assert re.match(rf"epoch 2/3  train {errors}  test {errors}  polarization 0\.\d{{3}} 0\.\d{{3}}", lines[2])
-    assert lines[-1].endswith(f"run in {tmp_path / 'run'}")
+    assert lines[-1].endswith(f"report in {tmp_path / 'run' / 'report.html'}")
 
 
 def test_quiet_prints_the_folder_alone(tmp_path, capsys, monkeypatch):

@@ -161,11 +161,11 @@ def test_bad_accuracy(accuracy) -> None:
 def test_looks_are_rare() -> None:
     evaluation = Evaluation(1e-3)
     due = []
-    for call in range(300):
+    for call in range(600):
         evaluation.calls = call
         if evaluation._due():
             due.append(call)
-    assert due == [0, 1, 2, 4, 8, 16, 32, 64, 128, 192, 256]
+    assert due == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
 def test_nodes_span_the_range() -> None:

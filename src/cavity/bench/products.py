@@ -19,12 +19,18 @@ an algorithm computes beside this, looks at the series included, is not a produc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 
 from cavity.bench.contenders import BINARYNET
+
+Product = Callable[[], torch.Tensor]
 
 
 class LayerProducts(NamedTuple):
@@ -57,20 +63,45 @@ def operations(layers: Sequence[LayerProducts], batch_size: int) -> int:
     return sum(2 * batch_size * layer.outputs * layer.inputs * layer.total for layer in layers)
 
 
+def wait(device: torch.device) -> None:
+    """Until all that was asked of the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 class BareProducts:
-    """Calling it runs the products once, on random matrices, and nothing else."""
+    """The products of every layer and kind on random matrices, and the best time that each has taken so far.
 
-    def __init__(self, layers: Sequence[LayerProducts], batch_size: int, device: torch.device) -> None:
-        self.layers = layers
-        self.x = [torch.randn(batch_size, layer.inputs, device=device) for layer in layers]
-        self.g = [torch.randn(batch_size, layer.outputs, device=device) for layer in layers]
-        self.w = [torch.randn(layer.outputs, layer.inputs, device=device) for layer in layers]
+    Algorithms differ only in how many of each they need, so one clock serves them all, whatever series they use.
+    """
 
-    def __call__(self) -> None:
-        for layer, x, g, w in zip(self.layers, self.x, self.g, self.w, strict=True):
-            for _ in range(layer.up):
-                torch.mm(x, w.T)
-            for _ in range(layer.down):
-                torch.mm(g, w)
-            for _ in range(layer.weights):
-                torch.mm(g.T, x)
+    def __init__(self, sizes: Sequence[int], batch_size: int, device: torch.device) -> None:
+        self.device = device
+        self.products: list[tuple[Product, ...]] = []
+        for inputs, outputs in pairwise(sizes):
+            x, g = torch.randn(batch_size, inputs, device=device), torch.randn(batch_size, outputs, device=device)
+            w = torch.randn(outputs, inputs, device=device)
+            self.products.append((partial(torch.mm, x, w.T), partial(torch.mm, g, w), partial(torch.mm, g.T, x)))
+        self.best = [[math.inf for _ in kinds] for kinds in self.products]
+
+    def turn(self, repeats: int) -> float:
+        """Time each product ``repeats`` times; returns the seconds of one of each."""
+        total = 0.0
+        for best, kinds in zip(self.best, self.products, strict=True):
+            for kind, product in enumerate(kinds):
+                product()
+                wait(self.device)
+                started = time.perf_counter()
+                for _ in range(repeats):
+                    product()
+                wait(self.device)
+                seconds = (time.perf_counter() - started) / repeats
+                best[kind] = min(best[kind], seconds)
+                total += seconds
+        return total
+
+    def seconds(self, layers: Sequence[LayerProducts]) -> float:
+        """The least time of so many products of each kind."""
+        counts = [(layer.up, layer.down, layer.weights) for layer in layers]
+        pairs = zip(counts, self.best, strict=True)
+        return sum(n * best for row, bests in pairs for n, best in zip(row, bests, strict=True))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cavity.bench.contenders import BINARYNET, AnyTrainer, build, series_orders
 from cavity.bench.peak import peak_bytes
-from cavity.bench.products import BareProducts, LayerProducts, needed, operations
+from cavity.bench.products import BareProducts, needed, operations, wait
 from cavity.callbacks import Callback
 from cavity.metrics import EpochRecord
 
@@ -48,7 +48,7 @@ class _Clock(Callback):
             self.left -= 1
         if self.left and self.started:
             return
-        _wait(self.device)
+        wait(self.device)
         now = time.perf_counter()
         if self.left:
             self.started = now
@@ -68,41 +68,6 @@ def train_seconds(trainer: AnyTrainer, data: tuple[Tensor, Tensor], batch_size: 
     # The next turn shuffles anew and leaves no record: scoring is not what is timed.
     trainer.batch = 0
     return clock.seconds / steps
-
-
-class ProductTurns:
-    """Each call times the bare products of a step of ``trainer``, with the series that it uses at that moment."""
-
-    def __init__(self, name: str, trainer: AnyTrainer, sizes: Sequence[int], batch_size: int, steps: int) -> None:
-        self.name, self.trainer, self.sizes = name, trainer, sizes
-        self.batch_size, self.steps = batch_size, steps
-        self.best: dict[tuple[int, ...], float] = {}
-
-    def layers(self) -> list[LayerProducts]:
-        return needed(self.name, self.sizes, series_orders(self.trainer))
-
-    def __call__(self) -> float:
-        device = self.trainer.net.device
-        products = BareProducts(self.layers(), self.batch_size, device)
-        products()
-        _wait(device)
-        started = time.perf_counter()
-        for _ in range(self.steps):
-            products()
-        _wait(device)
-        seconds = (time.perf_counter() - started) / self.steps
-        orders = tuple(series_orders(self.trainer))
-        self.best[orders] = min(seconds, self.best.get(orders, seconds))
-        return seconds
-
-    def seconds(self) -> float:
-        """The best turn with the series in use now."""
-        return self.best[tuple(series_orders(self.trainer))]
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def best_of_turns(turns: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
@@ -149,12 +114,13 @@ def measure(
         return partial(build(name, sizes, device, seed=seed, compile=compile).step, *batch)
 
     trainers = {name: warm(name) for name in names}
-    products = {name: ProductTurns(name, trainer, sizes, batch_size, steps) for name, trainer in trainers.items()}
-    turns: dict[str, Callable[[], float]] = {}
-    for name, trainer in trainers.items():
-        turns[name] = partial(train_seconds, trainer, data, batch_size, steps)
-        turns[f"products of {name}"] = products[name]
-    seconds = best_of_turns(turns, repeats)
+    products = BareProducts(sizes, batch_size, device)
+    turns: dict[str, Callable[[], float]] = {
+        name: partial(train_seconds, trainer, data, batch_size, steps) for name, trainer in trainers.items()
+    }
+    seconds = best_of_turns({**turns, "products": partial(products.turn, steps)}, repeats)
+    orders = {name: series_orders(trainer) for name, trainer in trainers.items()}
+    layers = {name: needed(name, sizes, orders[name]) for name in names}
     return [
         Timing(
             algorithm=name,
@@ -162,9 +128,9 @@ def measure(
             seconds_per_step=seconds[name],
             seconds_per_epoch=seconds[name] * (samples // batch_size),
             ratio=ratio(name, seconds),
-            product_share=products[name].seconds() / seconds[name],
-            product_operations=operations(products[name].layers(), batch_size),
-            series_orders=series_orders(trainers[name]),
+            product_share=products.seconds(layers[name]) / seconds[name],
+            product_operations=operations(layers[name], batch_size),
+            series_orders=orders[name],
             peak_bytes=peak_bytes(partial(stepper, name), device),
         )
         for name in names

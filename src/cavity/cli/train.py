@@ -130,8 +130,17 @@ def run(args: argparse.Namespace) -> int:
         _say(args, f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {session.run.path}")
         return INTERRUPTED
     last = trainer.history[-1]
-    _say(args, f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; run in {session.run.path}")
+    page = _report(session.run.path)
+    _say(args, f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
     return 0
+
+
+def _report(run: Path) -> Path:
+    """Write the run's page beside its metrics."""
+    from cavity.report import write
+    from cavity.runs.folder import REPORT, open_run
+
+    return write([open_run(run)], run / REPORT)
 
 
 def _say(args: argparse.Namespace, text: str) -> None:

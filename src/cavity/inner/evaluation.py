@@ -34,7 +34,7 @@ EXACT_COST = 150.0
 #: The entries that fit worst are looked at, but weights move until the next look: choose for half the tolerance.
 MARGIN = 0.5
 #: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
-INTERVAL = 64
+INTERVAL = 256
 #: Units and factors that are looked at.
 PROBE_UNITS, PROBE_ROWS = 8, 4
 
