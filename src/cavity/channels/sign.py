@@ -34,8 +34,8 @@ SQRT_HALF = math.sqrt(0.5)
 
 
 def sign(z: Tensor) -> Tensor:
-    """±1, with sign(0) = +1."""
-    return torch.where(z < 0, -1.0, 1.0).to(z.dtype)
+    """±1, with sign(0) = +1. Outside compiled code this is several times faster than ``torch.where``."""
+    return (z >= 0).to(z.dtype).mul_(2).sub_(1)
 
 
 def half_log_odds(u: Tensor) -> Tensor:

@@ -41,7 +41,8 @@ def variance_floor(site: Site, inputs: Moments, edges: float) -> Tensor | float:
 
 def floored(V: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
     """V raised to the floor, and how many entries were."""
-    return torch.where(floor > V, floor, V), (floor > V).sum()
+    raised = torch.maximum(V, floor) if isinstance(floor, Tensor) else V.clamp_min(floor)
+    return raised, (floor > V).sum()
 
 
 def input_precision(site: Site, weights: Moments, factor: Factor) -> Tensor:

@@ -39,7 +39,7 @@ class Binary(Prior):
         return Fields(epsilon * torch.randn(shape, generator=generator), None)
 
     def point(self, natural: Fields, mean: Tensor) -> Tensor:
-        return torch.where(mean < 0, -1.0, 1.0).to(mean.dtype)
+        return (mean >= 0).to(mean.dtype).mul_(2).sub_(1)
 
     def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
         m = moments.mean
