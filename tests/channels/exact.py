@@ -19,7 +19,7 @@ import numpy as np
 
 Quantities = dict[str, mp.mpf]
 
-#: 1 + AV and the precision of a Gaussian weight are not allowed below these (mpf strings: the numbers of the library).
+#: 1 + AV and the precision of a Gaussian weight are not allowed below these: part of the definition of φ and ψ.
 GAIN_FLOOR = 0.1
 PRECISION_FLOOR = 1e-6
 

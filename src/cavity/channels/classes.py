@@ -29,7 +29,7 @@ BATCH = 2048
 
 def class_probabilities(pre: Preactivation) -> Tensor:
     """P(argmax z = k) of each class, (samples, classes); rows sum to 1."""
-    omega, V = pre
+    omega, V = pre.mean - pre.mean.amax(dim=1, keepdim=True), pre.variance
     s = torch.sqrt(V)
     reach, points = REACH[omega.dtype], POINTS[omega.dtype]
     low = (omega - reach * s).amax(dim=1, keepdim=True)
