@@ -18,8 +18,8 @@ R = TypeVar("R")
 
 Mode = Literal["auto"] | bool
 
-#: Weights times samples times steps from which compiling pays: it takes a minute or more, as each layer is compiled again
-#: when its series changes, and saves about 100 ps each. Ten epochs of 784-501-501-10 on 60,000 images are 4e11.
+#: Weights times samples times steps from which compiling pays: it takes a minute or more, as each layer is compiled
+#: again when its series changes, and saves about 100 ps each. Ten epochs of 784-501-501-10 on 60,000 images are 4e11.
 WORTHWHILE = 1e12
 
 

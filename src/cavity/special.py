@@ -182,8 +182,8 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
 
         1 − |x̂| = 2Q(|u|) = 2N(u) R(|u|),    x̂ = √(2/π) (u − u³/6 + u⁵/40 − u⁷/336 + u⁹/3456 − …)
 
-    The series serves float32 below |u| = 0.5, where the first digits of 1 − 2Q cancel. Outside compiled code torch's own
-    functions are faster: one pass each instead of one for every operation.
+    The series serves float32 below |u| = 0.5, where the first digits of 1 − 2Q cancel. Outside compiled code torch's
+    own functions are faster: one pass each instead of one for every operation.
     """
     if not torch.compiler.is_compiling():
         tail = torch.special.erfc(u.abs() / SQRT_2)
