@@ -17,9 +17,10 @@ from cavity.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.inner import ALGORITHMS, Algorithm
 from cavity.inner.evaluation import Accuracy, Evaluation
 from cavity.inner.weights import Focusing
+from cavity.messages import Fields, Moments
 from cavity.metrics import EpochRecord
 from cavity.network import Network, resolve
-from cavity.pasp import Engine, Settings, StepInfo, update
+from cavity.pasp import Engine, Settings, StepInfo, Update, update
 
 Numbers = float | Sequence[float]
 Data = tuple[Tensor, Tensor] | Iterable[tuple[Tensor, Tensor]]
@@ -102,6 +103,8 @@ class Trainer:
         self.steps, self.epoch, self.batch = 0, 0, 0
         #: What shuffles the current epoch, and how long its steps have taken so far.
         self.order_seed, self.seconds = 0, 0.0
+        #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
+        self._failed: Tensor | None = None
         #: Set by a callback to end ``fit`` after the current step or epoch.
         self.stop = False
         self.history: list[EpochRecord] = []
@@ -135,9 +138,7 @@ class Trainer:
             )
         engine = Engine(self.algorithm, self.sites)
         new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator)
-        self._require_finite(new.largest)
-        for layer, carry in zip(layers, new.carries, strict=True):
-            layer.set_state(carry.natural, carry.weights)
+        self._write(new)
         self.reinforcement = new.reinforcement
         self.steps += 1
         return new.info
@@ -152,18 +153,32 @@ class Trainer:
         """A kernel is made for one r; annealing would make another at every step."""
         return self.settings.reinforcement_step == 0
 
-    def _require_finite(self, largest: Tensor) -> None:
-        """Raise before anything is written if the largest |h| of a layer is not a number. Reading it would stall
-        another device, where fields are looked at when an epoch ends."""
-        if largest.device.type == "cpu":
-            self._raise_non_finite(largest.tolist())
+    def _write(self, new: Update) -> None:
+        """Write the new posterior, unless a field is not finite: then the layers keep what they have.
 
-    def _raise_non_finite(self, largest: Sequence[float]) -> None:
-        for number, size in enumerate(largest):
-            if not math.isfinite(size):
+        On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
+        or the new by itself, notes the step, and is asked when the epoch ends.
+        """
+        if new.largest.device.type == "cpu":
+            self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in new.largest.tolist()])
+        finite = torch.isfinite(new.largest)
+        for layer, carry in zip(self.net.weighted(), new.carries, strict=True):
+            natural, moments = carry.natural, carry.weights
+            if finite.device.type != "cpu":
+                natural = Fields(*_choose(finite.all(), natural, layer.natural))
+                moments = Moments(*_choose(finite.all(), moments, layer.moments))
+            layer.set_state(natural, moments)
+        if finite.device.type != "cpu":
+            failed = torch.zeros_like(new.largest) if self._failed is None else self._failed
+            self._failed = torch.where((failed.sum() == 0) & ~finite, self.steps + 1.0, failed)
+
+    def _raise_non_finite(self, steps: Sequence[float]) -> None:
+        """``steps`` is the step in which each layer's field stopped being finite, 0 if it is."""
+        for number, step in enumerate(steps):
+            if step:
                 raise NonFiniteField(
-                    f"the field of layer {number} became non-finite in step {self.steps + 1}; the network holds the "
-                    "state before it. Try rho closer to 1, more damping, or standardised inputs"
+                    f"the field of layer {number} became non-finite in step {int(step)}; the network holds the state "
+                    "before it. Try rho closer to 1, more damping, or standardised inputs"
                 )
 
     def fit(
@@ -216,6 +231,8 @@ class Trainer:
             started = time.perf_counter()
         if self.batch == 0:
             raise ValueError("train gave no mini-batch")
+        if self._failed is not None:
+            self._raise_non_finite(self._failed.tolist())
         self.epoch, self.batch = self.epoch + 1, 0
         self.history.append(self._record(sample, validation))
         for callback in callbacks:
@@ -261,6 +278,14 @@ class Trainer:
         for evaluation, saved in zip(self.evaluations, state["evaluations"], strict=True):
             evaluation.load_state_dict(saved)
         self.history = [EpochRecord(**record) for record in state["history"]]
+
+
+def _choose(
+    keep: Tensor, new: tuple[Tensor, Tensor | None], old: tuple[Tensor, Tensor | None]
+) -> tuple[Tensor, Tensor | None]:
+    """``new`` where the 0-dimensional ``keep`` is true, else ``old``, decided on the device."""
+    second = None if new[1] is None or old[1] is None else torch.where(keep, new[1], old[1])
+    return torch.where(keep, new[0], old[0]), second
 
 
 def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:

@@ -35,8 +35,8 @@ EXACT_COST = 150.0
 MARGIN = 0.5
 #: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
 INTERVAL = 256
-#: Units and factors that are looked at.
-PROBE_UNITS, PROBE_ROWS = 8, 4
+#: Units and factors that are looked at, and about how many factors the sums of H are taken over.
+PROBE_UNITS, PROBE_ROWS, PROBE_SUM = 8, 4, 128
 
 
 class Cost(NamedTuple):
@@ -158,7 +158,8 @@ def choose(
     gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
     c = coefficients(gradient, message, pre, reach, FIRST.order)
     gaps = coupling.factors(misfit(gradient, message, pre, reach, c))
-    by_unit = look(coupling, factor, m, X, torch.arange(len(X), device=m.device), worst(gaps.sum(dim=0), PROBE_UNITS))
+    some_rows = torch.arange(0, len(X), max(1, len(X) // PROBE_SUM), device=m.device)
+    by_unit = look(coupling, factor, m, X, some_rows, worst(gaps.sum(dim=0), PROBE_UNITS))
     by_row = None
     if want_inputs:
         every_unit = torch.arange(len(m), device=m.device)
