@@ -15,11 +15,11 @@ def polarization(net: Network) -> Tensor:
 
 def overlap(net: Network) -> Tensor:
     """⟨q_ab⟩ = (1/K) Σ_{a<b} (1/N) Σ_i m_ai m_bi of each layer, (layers,), as the paper normalises it."""
-    values = []
-    for layer in net.weighted():
-        m = layer.mean
-        units, columns = m.shape
-        # Σ_{a≠b} m_a·m_b = |Σ_a m_a|² − Σ_a |m_a|², twice the sum over pairs.
-        pairs = 0.5 * (m.sum(dim=0).square().sum() - m.square().sum())
-        values.append(pairs / (units * columns))
-    return torch.stack(values)
+    return torch.stack([mean_overlap(layer.mean) for layer in net.weighted()])
+
+
+def mean_overlap(w: Tensor) -> Tensor:
+    """⟨q_ab⟩ of one layer's weights (outputs, columns), 0-dimensional."""
+    # Σ_{a≠b} w_a·w_b = |Σ_a w_a|² − Σ_a |w_a|², twice the sum over pairs.
+    pairs = 0.5 * (w.sum(dim=0).square().sum() - w.square().sum())
+    return pairs / w.numel()

@@ -13,6 +13,7 @@ from torch import Tensor
 from cavity.baselines.classifier import Classifier
 from cavity.calibration import expected_calibration_error, negative_log_likelihood
 from cavity.data.batches import Batches
+from cavity.landscape import mean_overlap
 from cavity.metrics import EpochRecord, percent_wrong
 from cavity.trainer import SEED_RANGE
 
@@ -122,7 +123,7 @@ class BaselineTrainer(ABC):
             test_ece=ece,
             seconds=self.seconds,
             polarization=[float(w.square().mean()) for w in weights],
-            overlap=[_mean_overlap(w) for w in weights],
+            overlap=[float(mean_overlap(w)) for w in weights],
         )
 
     def _error(self, x: Tensor, y: Tensor) -> float:
@@ -153,9 +154,3 @@ class BaselineTrainer(ABC):
         self.order_seed, self.seconds = state["order_seed"], state["seconds"]
         self.history = [EpochRecord(**record) for record in state["history"]]
         self.load_optimizer_state(state["optimizer"])
-
-
-def _mean_overlap(w: Tensor) -> float:
-    """(1/K) Σ_{a<b} (1/N) Σ_i w_ai w_bi of one layer's weights (K, N), as ``cavity.landscape`` normalises it."""
-    pairs = 0.5 * (w.sum(dim=0).square().sum() - w.square().sum())
-    return float(pairs / w.numel())
