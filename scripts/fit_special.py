@@ -8,6 +8,10 @@ Two functions of a ≥ 0 are fitted, both smooth, positive, and of order 1/a for
 With r = 1/(k + a) and y = 2kr − 1, a in [0, ∞) becomes y in (−1, 1], and R/r and J/r are smooth there up to
 the end point. Their Chebyshev series in y is cut where the rest falls below the rounding of the target type,
 and rewritten in powers of r or of y, whichever keeps the rounding error of Horner's rule small.
+
+A third is a quotient of two polynomials in s = h², tanh h = h P(s)/Q(s) for |h| ≤ 9.1, beyond which float32 has nothing
+between tanh and 1. Least squares on P − Q tanh(h)/h, weighted again and again by the last Q and by where the error was
+largest, ends at the smallest relative error.
 Run `python scripts/fit_special.py`; it needs mpmath and takes a second.
 """
 
@@ -16,11 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mpmath as mp
+import numpy as np
 
 K = 4  # the scale k: of a scan over [3, 6] the value that serves all four tables best
 NODES = 128
 DIGITS = 60
 TABLES = (("MILLS_32", 9), ("MILLS_64", 22), ("NEXT_32", 13), ("NEXT_64", 28))
+TANH_RANGE = 9.1
+TANH_DEGREE = 4
 
 
 def mills(a: mp.mpf) -> mp.mpf:
@@ -72,8 +79,30 @@ def source(name: str, coefficients: list[mp.mpf], rest: mp.mpf) -> str:
     return f"{comment}\n{name} = (\n{body}\n)"
 
 
+def tanh_quotient(points: int = 4000, rounds: int = 300) -> tuple[np.ndarray, np.ndarray, float]:
+    """P and Q in powers of s, highest first, Q(0) = 1, and the largest relative error of h P/Q."""
+    h = TANH_RANGE * (1 - np.cos(np.pi * (np.arange(points) + 0.5) / points)) / 2
+    target, s = np.tanh(h) / h, (h / TANH_RANGE) ** 2
+    powers_of_s = s[:, None] ** np.arange(TANH_DEGREE + 1)
+    weights, last_q = np.ones(points), np.ones(points)
+    best = (np.zeros(0), np.zeros(0), np.inf)
+    for _ in range(rounds):
+        scale = np.sqrt(weights) / last_q
+        columns = np.hstack([powers_of_s / target[:, None], -powers_of_s[:, 1:]])
+        found = np.linalg.lstsq(columns * scale[:, None], scale, rcond=None)[0]
+        p, q = found[: TANH_DEGREE + 1], np.append(1.0, found[TANH_DEGREE + 1 :])
+        last_q = np.abs(powers_of_s @ q)
+        error = np.abs(powers_of_s @ p / (powers_of_s @ q) / target - 1)
+        if error.max() < best[2]:
+            units = TANH_RANGE ** (-2.0 * np.arange(TANH_DEGREE + 1))
+            best = ((p * units)[::-1], (q * units)[::-1], float(error.max()))
+        weights = weights * (error / error.max() + 1e-3)
+        weights /= weights.sum()
+    return best
+
+
 def main() -> None:
-    """Print the four tables: MILLS in powers of r, NEXT in powers of y."""
+    """Print the tables: MILLS in powers of r, NEXT in powers of y, and the two of tanh in powers of h²."""
     mp.mp.dps = DIGITS
     fits = {"MILLS": (chebyshev_series(mills), 2 * K, -1), "NEXT": (chebyshev_series(remainder), 1, 0)}
     for name, degree in TABLES:
@@ -81,6 +110,9 @@ def main() -> None:
         smallest = mp.fsum(c * (-1) ** m for m, c in enumerate(series))  # the value at a = ∞
         rest = mp.fsum(abs(c) for c in series[degree + 1 :]) / smallest
         print(source(name, powers(series[: degree + 1], slope, offset), rest))
+    p, q, error = tanh_quotient()
+    for name, coefficients in (("TANH_P_32", p), ("TANH_Q_32", q)):
+        print(source(name, [mp.mpf(float(c)) for c in coefficients], mp.mpf(error)))
 
 
 if __name__ == "__main__":

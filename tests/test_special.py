@@ -284,5 +284,5 @@ def test_the_coefficients_are_those_of_the_script(capsys: pytest.CaptureFixture[
     runpy.run_path(str(script), run_name="__main__")
     tables: dict[str, tuple[float, ...]] = {}
     exec(capsys.readouterr().out, tables)
-    for name in ("MILLS_32", "MILLS_64", "NEXT_32", "NEXT_64"):
+    for name in ("MILLS_32", "MILLS_64", "NEXT_32", "NEXT_64", "TANH_P_32", "TANH_Q_32"):
         assert tables[name] == getattr(special, name), name

@@ -39,6 +39,10 @@ class Coupling(ABC):
         """Σ_i w_ki x_in: (outputs, columns), (samples, *input_shape) → (samples, *output_shape)."""
 
     @abstractmethod
+    def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
+        """``apply`` to one sample whose inputs are all ``value`` (the bias's is 1): (1, *output_shape)."""
+
+    @abstractmethod
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
         """Σ_k w_ki g_kn: (outputs, columns), (samples, *output_shape) → (samples, *input_shape)."""
 

@@ -69,6 +69,10 @@ class Conv2d(Coupling):
         offset = constant * w[:, -1] if self.bias else None
         return F.conv2d(x, self._filters(w), offset, stride=self.stride, padding=self.padding)
 
+    def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
+        # Not a row sum: at the border a unit sees fewer inputs.
+        return self.apply(w, w.new_full((1, *self.input_shape), value))
+
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
         shape = (len(g), *self.input_shape)
         inputs: Tensor = conv2d_input(  # type: ignore[no-untyped-call]

@@ -18,6 +18,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return (b.T @ a.T).T if len(a) <= FEW_ROWS else a @ b
 
 
+def laid_out(g: Tensor) -> Tensor:
+    """g stored as ``product`` stores its results, so that what is computed from them never changes its layout."""
+    return g.T.contiguous().T if len(g) <= FEW_ROWS else g
+
+
 class Dense(Coupling):
     """A matrix of weights (outputs, inputs [+ 1]); inputs of any shape are flattened."""
 
@@ -36,11 +41,15 @@ class Dense(Coupling):
         z = product(x.flatten(1), self.without_constant(w).T)
         return z + constant * w[:, -1] if self.bias else z
 
+    def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
+        z = value * self.without_constant(w).sum(dim=1)
+        return (z + w[:, -1] if self.bias else z).unsqueeze(0)
+
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
-        return product(g, self.without_constant(w))
+        return product(laid_out(g), self.without_constant(w))
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
-        fields = g.T @ x.flatten(1)
+        fields = laid_out(g).T @ x.flatten(1)
         return torch.cat([fields, constant * g.sum(0).unsqueeze(1)], dim=1) if self.bias else fields
 
     def gather(self, x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def preactivation_variance(site: Site, weights: Moments, inputs: Moments) -> Ten
         return apply(sigma, x.square())
     moved = apply(m.square(), delta, constant=0.0)
     if site.below is not None and site.below.second_moment is not None:
-        return moved + apply(sigma, torch.full_like(x[:1], site.below.second_moment))
+        return moved + site.coupling.apply_to_constant(sigma, site.below.second_moment)
     return moved + apply(sigma, x.square() + delta)
 
 
