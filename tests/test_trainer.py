@@ -137,6 +137,22 @@ def test_fit_continues_where_it_stopped():
     assert len(run.history) == 4
 
 
+def test_errors_are_measured_every_few_epochs_and_at_the_end():
+    run, (x, y) = trainer(), problem()
+    history = run.fit((x, y), epochs=8, validation=(x[:20], y[:20]), batch_size=8, evaluate_every=3)
+    assert [record.epoch for record in history if record.test_error is not None] == [3, 6, 8]
+    assert all((record.train_error is None) == (record.test_nll is None) for record in history)
+    with pytest.raises(ValueError, match="evaluate_every must be a positive integer, got 0"):
+        run.fit((x, y), epochs=9, evaluate_every=0)
+
+
+def test_early_stop_counts_epochs_not_measurements():
+    run, (x, y) = trainer(), problem()
+    stop = EarlyStop("train_error", patience=4)
+    history = run.fit((x, y), epochs=400, batch_size=8, evaluate_every=2, callbacks=[stop])
+    assert len(history) == stop.best_epoch + 4
+
+
 def test_early_stop_waits_for_its_patience():
     run = trainer()
     stop = EarlyStop("train_error", patience=2)

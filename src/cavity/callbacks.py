@@ -55,17 +55,17 @@ class EarlyStop(Callback):
         if patience < 1:
             raise ValueError(f"patience must be >= 1 epochs, got {patience}")
         self.metric, self.patience = metric, patience
-        self.best, self.waited = float("inf"), 0
+        self.best, self.best_epoch = float("inf"), 0
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
         pass
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        if not trainer.measures:
+            return
         value = getattr(record, self.metric)
         if value is None:
             raise ValueError(f"early stopping on {self.metric} needs validation data: pass validation= to fit")
         if value < self.best:
-            self.best, self.waited = value, 0
-        else:
-            self.waited += 1
-        trainer.stop = trainer.stop or self.waited >= self.patience
+            self.best, self.best_epoch = value, record.epoch
+        trainer.stop = trainer.stop or record.epoch - self.best_epoch >= self.patience

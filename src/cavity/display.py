@@ -15,6 +15,8 @@ from cavity.callbacks import Callback
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torch import Tensor
+
     from cavity.metrics import EpochRecord
     from cavity.pasp import StepInfo
     from cavity.trainer import Trainer
@@ -45,11 +47,32 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+class RunningError:
+    """How many samples of the current epoch were predicted wrongly before they were learnt: it comes for free."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.wrong: Tensor | None = None
+
+    def add(self, trainer: Trainer, info: StepInfo) -> None:
+        """Count one mini-batch; nothing waits for the device."""
+        if trainer.batch == 1:
+            self.seen, self.wrong = 0, None
+        decided = trainer.net.output.decide(info.output)
+        wrong = (decided != info.labels.reshape(decided.shape)).sum()
+        self.seen += decided.numel()
+        self.wrong = wrong if self.wrong is None else self.wrong + wrong
+
+    def percent(self) -> float | None:
+        return None if self.wrong is None else 100 * float(self.wrong) / self.seen
+
+
 class PlainDisplay(Callback):
     """One line for each epoch."""
 
     def __init__(self, console: Console, epochs: int) -> None:
         self.console, self.epochs = console, epochs
+        self.running = RunningError()
 
     def __enter__(self) -> PlainDisplay:
         return self
@@ -60,13 +83,16 @@ class PlainDisplay(Callback):
         pass
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
+        self.running.add(trainer, info)
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        parts = [
-            f"epoch {record.epoch}/{self.epochs}",
+        errors = [
             f"train {percent(record.train_error)} (Bayes {percent(record.train_error_bayes)})",
             f"test {percent(record.test_error)} (Bayes {percent(record.test_error_bayes)})",
+        ]
+        parts = [
+            f"epoch {record.epoch}/{self.epochs}",
+            *(errors if trainer.measures else [f"on the way {percent(self.running.percent())}"]),
             f"polarization {numbers(record.polarization)}",
             f"{record.seconds:.1f} s",
         ]
@@ -78,7 +104,7 @@ class LiveDisplay(Callback):
 
     def __init__(self, console: Console, epochs: int, steps_per_epoch: int) -> None:
         self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
-        self.console = console
+        self.console, self.running = console, RunningError()
         self.live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self.began, self.first_step, self.drawn = time.monotonic(), 0, 0.0
 
@@ -93,6 +119,7 @@ class LiveDisplay(Callback):
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
         now = time.monotonic()
+        self.running.add(trainer, info)
         if self.first_step == 0:
             self.began, self.first_step = now, trainer.steps
             self.console.print("\n".join([HEAD, *map(row, trainer.history)]), soft_wrap=True)
@@ -110,7 +137,7 @@ class LiveDisplay(Callback):
         text = Text.assemble(
             (f"{bar:<{BAR}}", "green"),
             f"  step {trainer.steps}/{total}, {self._left(trainer.steps, total)}",
-            f", polarization {numbers(polarization)}",
+            f", on the way {percent(self.running.percent())}, polarization {numbers(polarization)}",
         )
         self.live.update(text, refresh=True)
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import cache, wraps
 from types import FunctionType
-from typing import Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -24,41 +24,56 @@ WORTHWHILE = 1e12
 
 
 class Kernels:
-    """Turns a function of tensors into its fused version, or leaves it as it is."""
+    """Runs functions of tensors fused, or as they are."""
 
     def __init__(self, compiled: bool) -> None:
         self.compiled = compiled
+        self._known: dict[Hashable, Callable[..., Any]] = {}
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        return _fused(function) if self.compiled else function
+        """``function``, fused; inside a function that is being fused, as it is."""
+        if not self.compiled or torch.compiler.is_compiling():
+            return function
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return _variant(function, signature(args))(*args, **kwargs)
+
+        return call
+
+    def call(self, hint: Hashable, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """function(*args), fused, where ``hint`` says all that can change from call to call about the kind of ``args``:
+        finding the signature of a whole network costs as much as a small layer."""
+        if not self.compiled:
+            return function(*args, **kwargs)
+        key = function, hint
+        if key not in self._known:
+            self._known[key] = _variant(function, signature(args))
+        result: R = self._known[key](*args, **kwargs)
+        return result
 
 
 EAGER = Kernels(False)
 
+#: Compiled functions by name and by signature of their arguments, kept for the process and shared by all trainers.
+_variants: dict[Hashable, Callable[..., Any]] = {}
 
-@cache
-def _fused(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` compiled anew for every kind of arguments, kept for the process and shared by all trainers.
+
+def _variant(function: Callable[P, R], key: Hashable) -> Callable[P, R]:
+    """``function`` compiled for one kind of arguments.
 
     What torch.compile would check at each call (that no argument changed its shape, and no object it met its value)
-    costs as much as a small layer. Here the arguments' own signature is the key, and objects count by identity: they
-    must not change.
+    costs as much as a small layer. Here the arguments' own signature is the key, and objects count by their contents:
+    they must not change.
     """
-    variants: dict[Hashable, Callable[P, R]] = {}
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        key = signature(args)
-        if key not in variants:
-            variants[key] = torch.compile(
-                _copy(function, len(variants)),
-                dynamic=False,
-                fullgraph=True,
-                options={"guard_filter_fn": lambda guards: [False] * len(guards)},
-            )
-        return variants[key](*args, **kwargs)
-
-    return call
+    if (function, key) not in _variants:
+        _variants[function, key] = torch.compile(
+            _copy(function, len(_variants)),
+            dynamic=False,
+            fullgraph=True,
+            options={"guard_filter_fn": lambda guards: [False] * len(guards)},
+        )
+    return cast(Callable[P, R], _variants[function, key])
 
 
 def signature(value: object) -> Hashable:

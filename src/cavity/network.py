@@ -120,9 +120,10 @@ class Layer(nn.Module):
 
     def set_state(self, natural: Fields, moments: Moments) -> None:
         """Replace the posterior; tensors handed out before keep their values."""
-        self.field, self.precision = natural
-        assert moments.variance is not None
-        self.mean, self.variance = moments.mean, moments.variance
+        # Written past Module's own __setattr__, whose checks of four names per layer show in the time of a step.
+        buffers = self._buffers
+        buffers["field"], buffers["precision"] = natural
+        buffers["mean"], buffers["variance"] = moments
 
     def point(self) -> Tensor:
         """The most probable weights, 0 where masked."""
@@ -204,7 +205,8 @@ class Network(nn.Module):
 
     def carries(self) -> list[Carry]:
         """The state of the layers at the start of a mini-batch, before any message."""
-        return [Carry(layer.moments, layer.natural, None, None, layer.natural, layer.mask) for layer in self.weighted()]
+        starts = [(layer, layer.natural) for layer in self.weighted()]
+        return [Carry(layer.moments, natural, None, None, natural, layer.mask) for layer, natural in starts]
 
     @property
     def input_shape(self) -> tuple[int, ...]:

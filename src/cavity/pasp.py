@@ -16,6 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from cavity.fusion import EAGER, Kernels
 from cavity.inner.algorithm import Algorithm, Carry, Site
 from cavity.inner.skeleton import sweep
 from cavity.inner.weights import Focusing
@@ -41,6 +42,7 @@ class Engine:
 
     algorithm: Algorithm
     sites: Sequence[Site]
+    run: Kernels = EAGER
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class StepInfo:
     output: Preactivation
     clamped_entries: Tensor
     entries: int
+    #: What the samples were labelled.
+    labels: Tensor
     old_means: tuple[Tensor, ...]
     new_means: tuple[Tensor, ...]
     free_weights: tuple[int, ...]
@@ -104,14 +108,13 @@ def update(
 
     ``reinforcement`` is r of each layer at the start; the update carries where annealing has brought it."""
     layers = network.weighted()
-    sites = engine.sites
     carries = network.carries()
     old_means = tuple(carry.weights.mean for carry in carries)
     r, clamped, done = reinforcement, torch.zeros((), device=x.device, dtype=torch.int64), 0
     for iteration in range(1, settings.inner_iterations + 1):
         before = carries
         remember = iteration < settings.inner_iterations
-        result = sweep(engine.algorithm, sites, carries, x, y, r, remember, generator)
+        result = sweep(engine.algorithm, engine.sites, carries, x, y, r, remember, generator, engine.run)
         carries, clamped, done = result.carries, clamped + result.clamped, iteration
         r = annealed(r, settings.reinforcement_step)
         if settings.tolerance is not None and _converged(before, carries, settings.tolerance):
@@ -123,6 +126,7 @@ def update(
         result.pres[-1],
         clamped,
         entries,
+        y,
         old_means,
         tuple(carry.weights.mean for carry in carries),
         free,

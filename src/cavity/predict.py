@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from cavity.channels import Sign
 from cavity.inner import MF
 from cavity.inner.skeleton import sweep_up
 from cavity.messages import Preactivation
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
     from cavity.network import Network
 
-#: Samples that go through the network at once, so that memory does not grow with the data.
-BATCH = 4096
+#: Samples that go through the network at once: few enough that what they make of themselves stays in the cache.
+BATCH = 512
+#: Rounding errors of a sum relative to ε‖x‖, with a margin of two over the largest seen at a sum of 0.
+ROUNDING = 8.0
 
 
 def checked_inputs(network: Network, x: Tensor) -> Tensor:
@@ -43,9 +46,18 @@ def checked_inputs(network: Network, x: Tensor) -> Tensor:
 def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Last preactivations (samples, outputs) of the network with known weights."""
     layers = network.weighted()
-    for layer, w, activation in zip(layers, weights, network.activations, strict=False):
-        x = activation.forward(layer.coupling.apply(w, x))
+    for number, (layer, w, activation) in enumerate(zip(layers, weights, network.activations, strict=False)):
+        z = layer.coupling.apply(w, x)
+        x = activation.forward(settled(z, x) if number == 0 and isinstance(activation, Sign) else z)
     return layers[-1].coupling.apply(weights[-1], x)
+
+
+def settled(z: Tensor, x: Tensor) -> Tensor:
+    """z with 0 where it is 0 up to rounding, |z| < 8ε‖x‖, so that sign(0) = +1 whatever the order of summation.
+
+    Weights ±1 that sum to 0 make exact zeros of integer pixels, about 30 among 10,000 images and 500 units."""
+    tolerance = ROUNDING * torch.finfo(z.dtype).eps * x.flatten(1).norm(dim=1)
+    return z.masked_fill(z.abs() < tolerance.reshape(-1, *(1 for _ in z.shape[1:])), 0.0)
 
 
 def point_preactivations(network: Network, x: Tensor) -> Tensor:

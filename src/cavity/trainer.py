@@ -98,6 +98,7 @@ class Trainer:
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
         self._use(kernels(compile is True and self._can_fuse()))
+        memory.keep_freed_pages()
         self.generator = torch.Generator().manual_seed(seed)
         #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
         self.steps, self.epoch, self.batch = 0, 0, 0
@@ -105,6 +106,8 @@ class Trainer:
         self.order_seed, self.seconds = 0, 0.0
         #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
         self._failed: Tensor | None = None
+        #: Whether errors are measured at the end of the current epoch.
+        self.measures = True
         #: Set by a callback to end ``fit`` after the current step or epoch.
         self.stop = False
         self.history: list[EpochRecord] = []
@@ -136,7 +139,7 @@ class Trainer:
                 what,
                 "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'",
             )
-        engine = Engine(self.algorithm, self.sites)
+        engine = Engine(self.algorithm, self.sites, self.run)
         new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator)
         self._write(new)
         self.reinforcement = new.reinforcement
@@ -159,18 +162,18 @@ class Trainer:
         On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
         or the new by itself, notes the step, and is asked when the epoch ends.
         """
+        layers = self.net.weighted()
         if new.largest.device.type == "cpu":
             self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in new.largest.tolist()])
+            for layer, carry in zip(layers, new.carries, strict=True):
+                layer.set_state(carry.natural, carry.weights)
+            return
         finite = torch.isfinite(new.largest)
-        for layer, carry in zip(self.net.weighted(), new.carries, strict=True):
-            natural, moments = carry.natural, carry.weights
-            if finite.device.type != "cpu":
-                natural = Fields(*_choose(finite.all(), natural, layer.natural))
-                moments = Moments(*_choose(finite.all(), moments, layer.moments))
-            layer.set_state(natural, moments)
-        if finite.device.type != "cpu":
-            failed = torch.zeros_like(new.largest) if self._failed is None else self._failed
-            self._failed = torch.where((failed.sum() == 0) & ~finite, self.steps + 1.0, failed)
+        for layer, carry in zip(layers, new.carries, strict=True):
+            natural = Fields(*_choose(finite.all(), carry.natural, layer.natural))
+            layer.set_state(natural, Moments(*_choose(finite.all(), carry.weights, layer.moments)))
+        failed = torch.zeros_like(new.largest) if self._failed is None else self._failed
+        self._failed = torch.where((failed.sum() == 0) & ~finite, self.steps + 1.0, failed)
 
     def _raise_non_finite(self, steps: Sequence[float]) -> None:
         """``steps`` is the step in which each layer's field stopped being finite, 0 if it is."""
@@ -188,15 +191,18 @@ class Trainer:
         epochs: int,
         validation: tuple[Tensor, Tensor] | None = None,
         batch_size: int | None = 128,
+        evaluate_every: int = 1,
         callbacks: Sequence[Callback] = (),
     ) -> list[EpochRecord]:
         """Train until ``epochs`` epochs are done in all, and return the history.
 
         ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
         as a DataLoader; ``batch_size=None`` is full-batch mode. Calling again continues, in mid-epoch if need be.
+        Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
-        if not isinstance(epochs, int) or epochs < 1:
-            raise ValueError(f"epochs must be a positive integer, got {epochs!r}")
+        for name, value in (("epochs", epochs), ("evaluate_every", evaluate_every)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
         source = Batches(*self._checked(*train), batch_size) if isinstance(train, tuple) else train
         held_out = None if validation is None else self._checked(*validation)
         if self.compile == "auto" and isinstance(source, Batches):
@@ -205,6 +211,7 @@ class Trainer:
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         self.stop = False
         while self.epoch < epochs and not self.stop:
+            self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
             self._epoch(source, sample, held_out, callbacks)
         return self.history
 
@@ -234,7 +241,7 @@ class Trainer:
         if self._failed is not None:
             self._raise_non_finite(self._failed.tolist())
         self.epoch, self.batch = self.epoch + 1, 0
-        self.history.append(self._record(sample, validation))
+        self.history.append(self._record(*((sample, validation) if self.measures else (None, None))))
         for callback in callbacks:
             callback.on_epoch(self, self.history[-1])
 

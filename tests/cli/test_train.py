@@ -194,6 +194,16 @@ def test_a_disk_that_is_full(tmp_path):
     assert len(open_run(path).records) == 4
 
 
+def test_plain_lines_show_what_was_learnt_on_the_way_where_nothing_was_measured(tmp_path, capsys):
+    options = ["--dataset", "digits", "--hidden", "11", "--epochs", "3", "--algorithm", "mf", "--evaluate-every", "2"]
+    assert main(["train", *options, "--out", str(tmp_path / "run")]) == 0
+    first, second, third = [line for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
+    assert re.search(r"epoch 1/3  on the way \d+\.\d\d %  polarization", first)
+    assert "test " in second
+    assert "test " in third
+    assert [record.test_error is None for record in open_run(tmp_path / "run").records] == [True, False, False]
+
+
 def test_the_live_display(tmp_path, monkeypatch):
     monkeypatch.setattr("cavity.display.REFRESH", 0.0)
     text = io.StringIO()
@@ -203,7 +213,7 @@ def test_the_live_display(tmp_path, monkeypatch):
         session.fit([display])
     shown = text.getvalue()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert re.search(r"step 5/12, \d:\d\d left, polarization 0\.\d{3} 0\.\d{3}", plain)
+    assert re.search(r"step 5/12, \d:\d\d left, on the way \d+\.\d\d %, polarization 0\.\d{3} 0\.\d{3}", plain)
     assert "step 12/12, 0:00 left" in plain
     rows = [line.split() for line in plain.splitlines() if re.match(r" +\d ", line)]
     records = open_run(tmp_path / "run").records

@@ -142,14 +142,21 @@ def test_no_tensor_of_all_edges_exists() -> None:
 
 
 def test_double_precision_and_small_layers_are_exact_by_default() -> None:
-    generator = torch.Generator().manual_seed(0)
-    coupling = Dense(784, 60)
-    m, x = magnetisations((60, 784), 0.4, generator), torch.randn(64, 784, generator=generator)
-    factor = hidden_factor(coupling, m, x, 1.0, seed=0)
-    assert Evaluation()._series(coupling, factor, m.double(), x.double(), True) is None
-    assert Evaluation()._series(coupling, factor, m, x, True) is not None
-    assert Evaluation("exact")._series(coupling, factor, m, x, True) is None
-    assert Evaluation(5)._series(coupling, factor, m, x, True) == Series(5)
+    sites = {
+        accuracy: cavity.mlp(784, (60,), 1).sites([1, 1], [0, 0], evaluations=[Evaluation(accuracy)] * 2)
+        for accuracy in (None, "exact", 5)
+    }
+
+    def planned(accuracy: object, number: int, x: torch.Tensor) -> Series | None:
+        site = sites[accuracy][number]
+        return site.evaluation.plan(site, x).series
+
+    x = torch.zeros(64, 784)
+    assert planned(None, 0, x.double()) is None
+    assert planned(None, 0, x) is not None
+    assert planned(None, 1, x) is None, "60 weights"
+    assert planned("exact", 0, x) is None
+    assert planned(5, 1, x) == Series(5)
 
 
 @pytest.mark.parametrize("accuracy", [0, -1, 0.0, 1.0, 2.5, float("nan"), "fast", True])

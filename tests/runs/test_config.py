@@ -9,8 +9,9 @@ import pytest
 from cavity.channels import ACTIVATIONS, OUTPUTS
 from cavity.data import registry
 from cavity.inner import ALGORITHMS
+from cavity.metrics import TRAIN_SAMPLES
 from cavity.priors import PRIORS
-from cavity.runs import Config, config
+from cavity.runs import Config, config, measuring
 from cavity.runs.config import completed, polarizing_rho
 
 EVERYTHING = {
@@ -35,6 +36,7 @@ EVERYTHING = {
     "reinforcement_step": 0.01,
     "density": 0.5,
     "bias": True,
+    "evaluate_every": 2,
     "epochs": 7,
     "batch_size": 9,
     "seed": 11,
@@ -119,17 +121,32 @@ def test_rho_of_very_short_runs_and_of_one_layer():
 
 
 def test_defaults_that_depend_on_the_data():
-    digits = completed(Config(), samples=1437, classes=10)
+    digits = completed(Config(), samples=1437, test_samples=360, features=64, classes=10)
     assert (digits.hidden, digits.batch_size, digits.output) == (config.HIDDEN["digits"], 64, "argmax")
     assert digits.rho == polarizing_rho(3, 30 * (1437 // 64))
-    assert completed(Config(dataset="permuted-digits"), samples=1437, classes=10).hidden == digits.hidden
-    fashion = completed(Config(dataset="fashion-mnist", binary_task=True), samples=60_000, classes=2)
+    assert (
+        completed(Config(dataset="permuted-digits"), samples=1437, test_samples=360, features=64, classes=10).hidden
+        == digits.hidden
+    )
+    fashion = completed(
+        Config(dataset="fashion-mnist", binary_task=True), samples=60_000, test_samples=10_000, features=784, classes=2
+    )
     assert (fashion.hidden, fashion.batch_size, fashion.output) == ((501, 501), 128, "label")
-    assert completed(Config(dataset="own.csv"), samples=50, classes=3).batch_size == 50
+    assert completed(Config(dataset="own.csv"), samples=50, test_samples=10, features=4, classes=3).batch_size == 50
     with pytest.raises(ValueError, match="'label' is for two classes, the data have 10: use 'argmax', or binary_task"):
-        completed(Config(output="label"), samples=50, classes=10)
+        completed(Config(output="label"), samples=50, test_samples=10, features=4, classes=10)
+
+
+def test_measuring_is_rare_where_it_costs_and_always_where_it_does_not():
+    assert completed(Config(), samples=1437, test_samples=360, features=64, classes=10).evaluate_every == 1
+    fashion = {"samples": 60_000, "test_samples": 10_000, "features": 784, "classes": 10}
+    for algorithm, products in measuring.TRAINING.items():
+        every = completed(Config(dataset="fashion-mnist", algorithm=algorithm), **fashion).evaluate_every
+        share = measuring.MEASURING * (10_000 + TRAIN_SAMPLES) / (every * products * 60_000)
+        assert 0.5 * measuring.SHARE < share <= measuring.SHARE, algorithm
+    assert completed(Config(evaluate_every=2), **fashion).evaluate_every == 2
 
 
 def test_what_is_given_is_kept():
     given = Config(**EVERYTHING)
-    assert completed(given, samples=100, classes=2) == given
+    assert completed(given, samples=100, test_samples=20, features=4, classes=2) == given

@@ -17,6 +17,7 @@ transpose; one sample has several factors per unit when a weight is shared over 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -33,6 +34,11 @@ class Coupling(ABC):
     columns: int
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
+
+    @property
+    def positions(self) -> int:
+        """Factors of one sample that share a weight."""
+        return math.prod(self.output_shape[1:])
 
     @abstractmethod
     def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:

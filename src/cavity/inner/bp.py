@@ -46,7 +46,7 @@ class BP(Algorithm):
     def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
         if iterations == 1:
             return 0
-        edges = (c.outputs * c.columns * _positions(c) for c in couplings)
+        edges = (c.outputs * c.columns * c.positions for c in couplings)
         return len(Cavities._fields) * samples * sum(edges)
 
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
@@ -77,14 +77,6 @@ class BP(Algorithm):
             B[rows] = cavities.to_inputs[rows].sum(dim=1)
             H += cavities.to_weights[rows].sum(dim=0)
         return Down(coupling.scatter(coupling.without_constant(B)), H, cavities if remember else None)
-
-
-def _positions(coupling: Coupling) -> int:
-    """Factors of one sample that share a weight."""
-    positions = 1
-    for size in coupling.output_shape[1:]:
-        positions *= size
-    return positions
 
 
 def _fresh(m: Tensor, rows: int) -> Cavities:

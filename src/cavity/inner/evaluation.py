@@ -71,6 +71,19 @@ def check_accuracy(accuracy: Accuracy) -> Accuracy:
     )
 
 
+class Plan(NamedTuple):
+    """The series in use, None for edge by edge, and whether it is time to choose anew."""
+
+    series: Series | None
+    due: bool
+
+
+def edges(site: Site, x: Tensor) -> int:
+    """Edges of a layer that mini-batch x evaluates: weights times samples times positions."""
+    coupling = site.coupling
+    return coupling.outputs * coupling.columns * coupling.positions * len(x)
+
+
 class Evaluation:
     """The choice for one layer, and what it currently is."""
 
@@ -79,22 +92,23 @@ class Evaluation:
         self.series: Series | None = FIRST
         self.calls = 0
 
-    def look(self, site: Site, m: Tensor, x: Tensor, message: Fields | Target, pre: Preactivation) -> Series | None:
-        """The series to use now, None for edge by edge, after a look at how well it does if one is due."""
-        return self._series(site.coupling, Factor(site.channel, message, pre), m, x, site.below is not None)
-
-    def _series(self, coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool) -> Series | None:
-        """The series to use now, None for exact evaluation."""
-        if self.accuracy == "exact":
-            return None
+    def plan(self, site: Site, x: Tensor) -> Plan:
+        """How to evaluate the layer's sums for mini-batch x; the counter of mini-batches goes on."""
+        if not site.channel.elementwise or self.accuracy == "exact":
+            return Plan(None, False)
         if isinstance(self.accuracy, int):
-            return Series(self.accuracy)
-        if self.accuracy is None and (m.dtype == torch.float64 or m.numel() * len(factor.pre.mean) < SMALL_EDGES):
-            return None
-        if self._due() and m.device.type != "meta":
-            tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
-            self.series = choose(coupling, factor, m, x, want_inputs, MARGIN * tolerance)
+            return Plan(Series(self.accuracy), False)
+        if self.accuracy is None and (x.dtype == torch.float64 or edges(site, x) < SMALL_EDGES):
+            return Plan(None, False)
+        due = self._due() and x.device.type != "meta"
         self.calls += 1
+        return Plan(self.series, due)
+
+    def look(self, site: Site, m: Tensor, x: Tensor, message: Fields | Target, pre: Preactivation) -> Series | None:
+        """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge."""
+        tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
+        factor = Factor(site.channel, message, pre)
+        self.series = choose(site.coupling, factor, m, x, site.below is not None, MARGIN * tolerance)
         return self.series
 
     def _due(self) -> bool:

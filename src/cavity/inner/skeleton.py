@@ -1,6 +1,6 @@
 """One skeleton for all algorithms: a sweep up, a sweep down, new weights. Moments go up, fields come down, and each
 layer keeps a field on its weights. ω, B and H are the algorithm's; everything else is here and in the two modules
-beside. What one layer does in one direction is one function, and one fused kernel where kernels are compiled."""
+beside. What one layer does in one direction is one function; where kernels are compiled, each direction is fused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from cavity.channels.base import Output
-from cavity.fusion import EAGER
+from cavity.fusion import EAGER, Kernels
 from cavity.inner.algorithm import Algorithm, Carry, Factor, Series, Site, Up
+from cavity.inner.cavity import CHUNK_EDGES
+from cavity.inner.evaluation import Plan, edges
 from cavity.inner.variances import floored, input_precision, preactivation_variance, variance_floor, weight_precision
 from cavity.inner.weights import Rule, update_weights
 from cavity.messages import Fields, Moments, Preactivation, Target
@@ -52,14 +54,34 @@ def sweep(
     reinforcement: Sequence[float],
     remember: bool,
     generator: torch.Generator | None,
+    run: Kernels = EAGER,
 ) -> Sweep:
-    """One iteration τ on inputs x (samples, *input_shape) and labels y (samples, …)."""
-    ups, floored = sweep_up(algorithm, sites, carries, x)
+    """One iteration τ on inputs x (samples, *input_shape) and labels y (samples, …): one kernel up, one down."""
+    plans = tuple(site.evaluation.plan(site, x) for site in sites) if algorithm.has_cavities else None
+    going_on = carries[0].natural is not carries[0].start
+    hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, going_on, remember
+    # Cavities that outlive an iteration are overwritten in place, chunk by chunk.
+    run_up = EAGER if algorithm.has_cavities and going_on else run
+    ups, floored = run_up.call(hint, sweep_up, algorithm, sites, carries, x)
     output = sites[-1].channel
     assert isinstance(output, Output)
     target = output.target(y, ups[-1].pre, generator)
-    down = sweep_down(algorithm, sites, carries, ups, target, reinforcement, remember)
+    run_down = EAGER if _is_a_loop(sites, plans, x, going_on or remember) else run
+    down = run_down.call(
+        (hint, plans, reinforcement), sweep_down, algorithm, sites, carries, ups, target, reinforcement, remember, plans
+    )
     return Sweep(down.carries, floored + down.clamped, down.largest, [up.pre for up in ups])
+
+
+def _is_a_loop(sites: Sequence[Site], plans: Sequence[Plan] | None, x: Tensor, iterates: bool) -> bool:
+    """Whether the way down looks at its series or goes edge by edge over several chunks."""
+    if plans is None:
+        return False
+    chunked = (
+        plan.series is None and site.channel.elementwise and edges(site, x) > CHUNK_EDGES
+        for site, plan in zip(sites, plans, strict=True)
+    )
+    return iterates or any(plan.due for plan in plans) or any(chunked)
 
 
 def sweep_up(
@@ -69,7 +91,7 @@ def sweep_up(
     below: Preactivation | None = None
     ups, counts = [], []
     for site, carry in zip(sites, carries, strict=True):
-        up, count = site.run(up_layer)(algorithm, site, carry, x if below is None else None, below)
+        up, count = up_layer(algorithm, site, carry, x if below is None else None, below)
         ups.append(up)
         counts.append(count)
         below = up.pre
@@ -100,17 +122,18 @@ def sweep_down(
     target: Target,
     reinforcement: Sequence[float],
     remember: bool,
+    plans: Sequence[Plan] | None,
 ) -> SweepDown:
-    """Fields from the last layer to the first, and the weights that they leave."""
+    """Fields from the last layer to the first, and the weights that they leave; ``plans`` say how each layer's cavity
+    sums are evaluated, None where there are none."""
     message: Fields | Target = target
     new, counts, largest = [], [], []
-    for site, carry, up, r in reversed(list(zip(sites, carries, ups, reinforcement, strict=True))):
-        series, run = None, site.run
-        if algorithm.has_cavities and site.channel.elementwise:
+    for number in reversed(range(len(sites))):
+        site, carry, up, r = sites[number], carries[number], ups[number], reinforcement[number]
+        series, due = (None, False) if plans is None else plans[number]
+        if due:
             series = site.evaluation.look(site, carry.weights.mean, up.inputs.mean, message, up.pre)
-            # Edge by edge, the layer is a loop over chunks with a kernel of its own.
-            run = EAGER if series is None or remember or carry.memory is not None else site.run
-        result = run(down_layer)(algorithm, site, carry, up, message, series, r, remember)
+        result = down_layer(algorithm, site, carry, up, message, series, r, remember)
         new.append(result.carry)
         counts.append(result.clamped)
         largest.append(result.largest)

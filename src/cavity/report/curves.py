@@ -20,9 +20,10 @@ EPOCH = "epoch"
 def line(
     name: str, run: RunSummary, metric: Metric, colour: int, *, dashed: bool = False, in_legend: bool = True
 ) -> Line:
-    """One metric of one run over its epochs."""
-    epochs = tuple(record.epoch for record in run.records)
-    return Line(name, epochs, tuple(metric(record) for record in run.records), colour, dashed, in_legend)
+    """One metric of one run over the epochs that have it."""
+    points = [(record.epoch, value) for record in run.records if (value := metric(record)) is not None]
+    epochs, values = zip(*points, strict=True) if points else ((), ())
+    return Line(name, epochs, values, colour, dashed, in_legend)
 
 
 def figure(

@@ -11,10 +11,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cavity.data.registry import split_name
+from cavity.runs import measuring
 
 ALGORITHMS = ("bp", "bpi", "mf", "amp")
 WEIGHTS = ("binary", "gaussian", "ternary")
@@ -74,6 +76,12 @@ class Config:
     density: float = option(1.0, "number", "fraction of the weights that exist")
     bias: bool = option(False, "flag", "a bias for every unit")
     epochs: int = option(30, "whole", "passes over the training set", least=1)
+    evaluate_every: int | None = option(
+        None,
+        "whole",
+        "epochs between two measurements of the errors (default: as often as takes less than 3 percent of the time)",
+        least=1,
+    )
     batch_size: int | None = option(None, "whole", "samples per mini-batch (default: 128; for digits 64)", least=1)
     seed: int = option(0, "whole", "seed of the network and of the order of samples", least=0)
     device: str | None = option(None, "text", "where to compute, e.g. cpu or cuda (default: cuda if there is one)")
@@ -218,8 +226,9 @@ def polarizing_rho(layers: int, steps: int) -> tuple[float, ...]:
     return (rho,) * (layers - 1) + (LAST_RHO,) if layers > 1 else (rho,)
 
 
-def completed(config: Config, samples: int, classes: int) -> Config:
-    """``config`` with the defaults that depend on the data: ``samples`` to train on, in ``classes`` classes."""
+def completed(config: Config, samples: int, test_samples: int, features: int, classes: int) -> Config:
+    """``config`` with the defaults that depend on the data: ``samples`` to train on and ``test_samples`` to test on, of
+    ``features`` numbers in ``classes`` classes."""
     name, _ = split_name(config.dataset)
     hidden = HIDDEN.get(name, (501, 501)) if config.hidden is None else config.hidden
     batch_size = min(config.batch_size or BATCH_SIZE.get(name, 128), samples)
@@ -227,4 +236,7 @@ def completed(config: Config, samples: int, classes: int) -> Config:
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
     rho = config.rho or polarizing_rho(len(hidden) + 1, config.epochs * (samples // batch_size))
-    return config.replace(hidden=hidden, batch_size=batch_size, output=output, rho=rho)
+    widths = [features, *hidden, 1 if output == "label" else classes]
+    weights = sum(lower * upper for lower, upper in pairwise(widths))
+    every = config.evaluate_every or measuring.interval(config.algorithm, samples, test_samples, weights)
+    return config.replace(hidden=hidden, batch_size=batch_size, output=output, rho=rho, evaluate_every=every)

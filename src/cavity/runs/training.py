@@ -92,6 +92,7 @@ class Session:
                 epochs=config.epochs,
                 validation=(data.x_test, data.y_test),
                 batch_size=config.batch_size,
+                evaluate_every=config.evaluate_every or 1,
                 # The checkpoint comes first: metrics are never ahead of it.
                 callbacks=(saver, LogRecord(self.run), *callbacks),
             )
@@ -131,7 +132,7 @@ def start(config: Config, out: str | os.PathLike[str] | None = None, *, force: b
         _require_free(Path(out), force)
     config = _with_absolute_paths(config)
     dataset = load_data(config)
-    config = completed(config, len(dataset.x_train), dataset.n_classes)
+    config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
     config = config.replace(device=str(_device(config.device)), threads=config.threads or torch.get_num_threads())
     trainer = _trainer(config, dataset)
     folder = _new_folder(config) if out is None else Path(out)
