@@ -7,8 +7,10 @@ import time
 import pytest
 import torch
 
+from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.bench import accuracy, timing
-from cavity.bench.contenders import NAMES, build
+from cavity.bench.contenders import NAMES, NEED_COMPILER, build
+from cavity.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
 from cavity.bench.timing import best_of_turns, measure, ratio, train_seconds
 from cavity.data import load
 
@@ -39,6 +41,18 @@ def test_the_ratio_is_to_the_faster_binarynet():
     assert ratio("mf", {"bp": 1.0, "mf": 3.0}) is None
 
 
+def test_the_yardstick_learns_what_the_tuned_binarynet_learns():
+    """The same start, data and steps: only the order of floating-point operations differs."""
+    tuned = BinaryNetTrainer(BinaryNet(20, (15, 15), 3, seed=1), seed=1)
+    plain = IdiomaticTrainer(IdiomaticBinaryNet(20, (15, 15), 3, seed=1), compile=False, seed=1)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        x, y = torch.randn(16, 20, generator=generator), torch.randint(3, (16,), generator=generator)
+        torch.testing.assert_close(plain.step(x, y), tuned.step(x, y))
+    for one, other in zip(plain.net.parameters(), tuned.net.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
 @pytest.mark.parametrize("name", ["binarynet", "mf"])
 def test_the_clock_counts_its_steps_and_nothing_else(name, digits, monkeypatch):
     """Each step sleeps 10 ms, a score would raise: ten timed steps after one that leads in, twice."""
@@ -58,7 +72,7 @@ def test_the_clock_counts_its_steps_and_nothing_else(name, digits, monkeypatch):
 
 
 def test_measure_covers_every_algorithm(digits):
-    names = [name for name in NAMES if name != "binarynet-compiled"]
+    names = [name for name in NAMES if name not in NEED_COMPILER]
     data = digits.x_train, digits.y_train
     found = measure(names, [64, 11, 10], data, 32, steps=2, repeats=2, seed=0, compile=False)
     assert [row.algorithm for row in found] == names

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cavity import data
-from cavity.bench.contenders import COMPILED, NAMES
+from cavity.bench.contenders import NAMES, NEED_COMPILER
 from cavity.data import Dataset
 from cavity.fusion import compiler_problem
 
@@ -38,9 +38,10 @@ def prepare(args: argparse.Namespace, say: Callable[[str], object]) -> Field:
     problem = "as asked" if args.eager else compiler_problem()
     if problem is not None:
         say(f"nothing is compiled: {problem}")
-    names = [name for name in args.algorithms or NAMES if problem is None or name != COMPILED]
+    asked = args.algorithms or NAMES
+    names = [name for name in asked if problem is None or name not in NEED_COMPILER]
     if not names:
-        raise ValueError(f"of --algorithms {COMPILED} nothing is left when nothing is compiled: name another")
+        raise ValueError(f"of --algorithms {','.join(asked)} nothing is left when nothing is compiled: name another")
     found = dataset(args.dataset, args.data_dir, args.two_class)
     if args.time_to_accuracy is not None and found.name == RANDOM:
         raise ValueError("time to accuracy needs data with something to learn, not random numbers: give --dataset")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 STYLES = {
     "binarynet": ("black", "o"),
     "binarynet-compiled": ("dimgray", "s"),
+    "binarynet-tuned": ("silver", "X"),
     "mf": ("tab:green", "v"),
     "amp": ("tab:orange", "^"),
     "bpi": ("tab:purple", "D"),

@@ -15,7 +15,7 @@ from cavity.bench.machine import Machine
 from cavity.bench.timing import Timing
 
 #: Raised when a field of the JSON changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Result:
 def timing_table(result: Result) -> Table:
     """One row for each algorithm, one section for each batch size.
 
-    The columns are: orders of the series by layer, time, its ratio to the faster BinaryNet's, the share of the bare
-    matrix products in it, and the most memory that a step holds.
+    The columns are: orders of the series by layer, time, its ratio to the faster of plain and compiled BinaryNet and to
+    the tuned one, the share of the bare matrix products in it, and the most memory that a step holds.
     """
     network = "-".join(map(str, result.network))
     caption = f"best of {result.repeats} turns, {result.machine}"
     table = Table(title=f"{network}, {result.dataset}", caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("batch", justify="right", no_wrap=True)
     table.add_column("algorithm", no_wrap=True)
-    for title in ("order", "ms/step", "s/epoch", "ratio", "share", "peak MB"):
+    for title in ("order", "ms/step", "s/epoch", "ratio", "to tuned", "share", "peak MB"):
         table.add_column(title, justify="right", no_wrap=True)
     sizes = [timing.batch_size for timing in result.timings]
     for place, timing in enumerate(result.timings):
@@ -62,6 +62,7 @@ def timing_row(timing: Timing) -> list[str]:
         f"{1e3 * timing.seconds_per_step:.3g}",
         f"{timing.seconds_per_epoch:.3g}",
         "–" if timing.ratio is None else f"{timing.ratio:.2f}",
+        "–" if timing.ratio_tuned is None else f"{timing.ratio_tuned:.2f}",
         f"{100 * timing.product_share:.0f} %",
         "–" if timing.peak_bytes is None else f"{timing.peak_bytes / 1e6:.3g}",
     ]

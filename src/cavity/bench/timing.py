@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cavity.bench.contenders import BINARYNET, AnyTrainer, build, series_orders
+from cavity.bench.contenders import TUNED, YARDSTICKS, AnyTrainer, build, series_orders
 from cavity.bench.peak import peak_bytes
 from cavity.bench.products import BareProducts, needed, operations, wait
 from cavity.callbacks import Callback
@@ -30,6 +30,8 @@ class Timing:
     seconds_per_step: float
     seconds_per_epoch: float
     ratio: float | None
+    #: The same to the BinaryNet tuned by hand.
+    ratio_tuned: float | None
     product_share: float
     product_operations: int
     series_orders: list[int]
@@ -80,8 +82,8 @@ def best_of_turns(turns: Mapping[str, Callable[[], float]], repeats: int) -> dic
 
 
 def ratio(name: str, seconds: Mapping[str, float]) -> float | None:
-    """Time over that of the faster BinaryNet of the same turns; None if none took part."""
-    rivals = [seconds[rival] for rival in BINARYNET if rival in seconds]
+    """Time over that of the faster BinaryNet, plain or compiled, of the same turns; None if none took part."""
+    rivals = [seconds[rival] for rival in YARDSTICKS if rival in seconds]
     return seconds[name] / min(rivals) if rivals else None
 
 
@@ -128,6 +130,7 @@ def measure(
             seconds_per_step=seconds[name],
             seconds_per_epoch=seconds[name] * (samples // batch_size),
             ratio=ratio(name, seconds),
+            ratio_tuned=seconds[name] / seconds[TUNED] if TUNED in seconds else None,
             product_share=products.seconds(layers[name]) / seconds[name],
             product_operations=operations(layers[name], batch_size),
             series_orders=orders[name],
