@@ -10,6 +10,7 @@ from cavity._lazy import lazy
 if TYPE_CHECKING:
     from cavity.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
     from cavity.couplings import Conv2d, Dense
+    from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.network import Layer, Network, mlp
     from cavity.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.trainer import NonFiniteField, Trainer
@@ -27,6 +28,8 @@ __all__ = [
     "Identity",
     "Label",
     "Layer",
+    "MessagePassingClassifier",
+    "MessagePassingRegressor",
     "Network",
     "NonFiniteField",
     "ReLU",
@@ -39,10 +42,22 @@ __all__ = [
 _HOME = {
     "cavity.channels": ("ArgMax", "GaussianOutput", "Identity", "Label", "ReLU", "Sign"),
     "cavity.couplings": ("Conv2d", "Dense"),
+    "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
     "cavity.network": ("Layer", "Network", "mlp"),
     "cavity.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.trainer": ("NonFiniteField", "Trainer"),
 }
-_MODULES = ("calibration", "callbacks", "data", "landscape", "metrics", "report", "runs")
+_MODULES = (
+    "calibration",
+    "callbacks",
+    "data",
+    "export",
+    "landscape",
+    "metrics",
+    "packed",
+    "report",
+    "runs",
+    "uncertainty",
+)
 
 __getattr__, __dir__ = lazy(__name__, {name: home for home, names in _HOME.items() for name in names}, _MODULES)

@@ -1,0 +1,29 @@
+"""Networks that leave Python: one bit a weight, in NumPy, in C99 or in ONNX.
+
+    run = cavity.runs.open_run("runs/first")
+    trained = cavity.export.Trained.of(run)                      # or Trained(net, Inputs.pixels(mean, std), classes)
+    cavity.export.to_packed(trained, "net.cavity")               # cavity export runs/first --format packed --out …
+    cavity.export.to_c(trained, "net.c")
+    cavity.export.to_onnx(trained, "net.onnx", method="bayes")
+
+Importing this package is cheap: torch is imported with the first name that needs it.
+"""
+
+from typing import TYPE_CHECKING
+
+from cavity._lazy import lazy
+
+if TYPE_CHECKING:
+    from cavity.export.integers import describe
+    from cavity.export.targets import to_c, to_onnx, to_packed
+    from cavity.export.trained import ExportError, Inputs, Trained
+
+__all__ = ["ExportError", "Inputs", "Trained", "describe", "to_c", "to_onnx", "to_packed"]
+
+_HOME = {
+    "cavity.export.integers": ("describe",),
+    "cavity.export.targets": ("to_c", "to_onnx", "to_packed"),
+    "cavity.export.trained": ("ExportError", "Inputs", "Trained"),
+}
+
+__getattr__, __dir__ = lazy(__name__, {name: home for home, names in _HOME.items() for name in names})

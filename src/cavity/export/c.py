@@ -1,0 +1,286 @@
+"""A network as C99: one header and one source, constant weights, no heap, no floating point, no global state.
+
+The first layer looks sums of inputs up in small tables (``c_sums.py``), all others are XNOR and popcount on 64-bit
+words. On x86 with GCC or Clang the processor's AVX2 and popcount instructions are used where it has them, whatever the
+source was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cavity import __version__
+from cavity.export import c_sums, c_text
+from cavity.export.c_sums import byte_rows, columns_of, padded
+from cavity.packed.description import FRACTION_BITS, Description, Weights, word_count, words_of
+
+NARROW = 1 << 31
+#: mean and std of real inputs are listed in the header up to so many features.
+LISTED_FEATURES = 1024
+
+
+class Files(NamedTuple):
+    """The texts of both files."""
+
+    header: str
+    source: str
+
+
+def generate(net: Description, prefix: str, header_name: str) -> Files:
+    """Header and source with all names prefixed; the source includes the header by ``header_name``."""
+    writer = _Writer(net, c_text.checked_prefix(prefix))
+    return Files(writer.header(), writer.source(c_text.checked_file_name(header_name)))
+
+
+class _Writer:
+    """The texts of one network; ``P`` is the prefix of macros, ``p`` that of everything else."""
+
+    def __init__(self, net: Description, prefix: str) -> None:
+        self.net, self.p, self.P = net, prefix, prefix.upper()
+        self.widths = [[width for width, _ in net.inputs.groups]] + [[layer.shape[1]] for layer in net.layers[1:]]
+        self.words = [word_count(layer.shape[1]) for layer in net.layers]
+        self.units = padded(net.sizes[1])
+        # Twice, because 2 Σ_{w=+1} q − Σ q passes through twice its largest value.
+        self.wide_sums = 2 * net.inputs.largest_sum >= NARROW
+        offset = int(np.abs(net.offsets).max())
+        self.wide_scores = (net.inputs.largest_sum << net.shift) + offset >= NARROW
+        self.sum_type = "int32_t" if net.inputs.kind == "pixels" else "int64_t"
+        self.input_type = "uint8_t" if net.inputs.kind == "pixels" else "int32_t"
+        self.score_type = f"int{64 if len(net.layers) == 1 and self.wide_scores else 32}_t"
+
+    def header(self) -> str:
+        p, P, net = self.p, self.P, self.net
+        names = f"\n/* The names of the classes, in UTF-8. */\nextern const char *const {p}_classes[{P}_CLASSES];\n"
+        return f"""/* Written by cavity {__version__}: a network {"-".join(map(str, net.sizes))} of one bit a weight.
+ * No heap, no floating point, no global state: {self.stack()} bytes of stack for its intermediate results.
+ * {self.about_inputs()}
+ */
+#ifndef {P}_H
+#define {P}_H
+
+#include <stdint.h>
+
+#define {P}_INPUTS {net.inputs.features}
+#define {P}_OUTPUTS {net.sizes[-1]}
+#define {P}_CLASSES {net.n_classes}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef {self.input_type} {p}_input;
+typedef {self.score_type} {p}_score;
+{names if net.classes else ""}
+/* The class of one sample, 0 to {net.n_classes - 1}. */
+int {p}_predict(const {p}_input *sample);
+
+/* The scores of the last layer: {self.about_scores()}. */
+void {p}_scores(const {p}_input *sample, {p}_score *scores);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+    def about_inputs(self) -> str:
+        inputs = self.net.inputs
+        if inputs.kind == "pixels":
+            return f"A sample is {inputs.features} pixels from 0 to {inputs.white}, as they come from the image."
+        assert inputs.mean is not None
+        assert inputs.std is not None
+        text = (
+            f"A sample is {inputs.features} numbers round((x - mean) / std * {1 << FRACTION_BITS}), halves to even, "
+            "cut to 32 bits"
+        )
+        if len(inputs.mean) > LISTED_FEATURES:
+            return f"{text}; mean and std of each feature are those of the training data."
+        pairs = zip(inputs.mean.tolist(), inputs.std.tolist(), strict=True)
+        listed = "".join(f"\n *   {mean!r} {std!r}" for mean, std in pairs)
+        return f"{text}; mean and std of {'each feature' if len(inputs.mean) > 1 else 'all features'}:{listed}"
+
+    def about_scores(self) -> str:
+        return "class 1 where it is >= 0, else class 0" if self.net.output == "label" else "the first largest one wins"
+
+    def stack(self) -> int:
+        """Bytes of the arrays on the stack."""
+        total_bytes = 8 if self.wide_scores or self.wide_sums else 4
+        sum_bytes = (4 if self.sum_type == "int32_t" else 8) * self.units
+        masked = self.net.layers[0].mask is not None
+        tables = 9 * c_sums.CHUNK if self.net.inputs.kind == "pixels" else 8 * 256
+        scores = (8 if self.score_type == "int64_t" else 4) * self.net.sizes[-1]
+        return total_bytes * self.net.sizes[1] + (1 + masked) * sum_bytes + tables + 8 * sum(self.words[1:]) + scores
+
+    def source(self, header_name: str) -> str:
+        p, P = self.p, self.P
+        constants = [self.constants(number, layer) for number, layer in enumerate(self.net.layers)]
+        classes = ",\n  ".join(map(c_text.string, self.net.classes))
+        names = f"const char *const {p}_classes[{P}_CLASSES] = {{\n  {classes}\n}};\n" if classes else ""
+        layers = [self.first(), *(self.above(number) for number in range(1, len(self.net.layers)))]
+        sums = c_sums.sums(p, P, self.units, self.net.inputs.kind == "pixels", self.sum_type)
+        parts = [self.preamble(header_name), names, *constants, sums, *layers, self.run()]
+        return "\n".join(part for part in parts if part)
+
+    def preamble(self, header_name: str) -> str:
+        p, P = self.p, self.P
+        return f"""/* Written by cavity {__version__}; {header_name} says what is in here. */
+#include "{header_name}"
+
+#include <string.h>
+
+#if defined(__GNUC__) && !defined({P}_PORTABLE)
+#define {P}_INLINE static inline __attribute__((always_inline))
+#define {P}_BUILTIN 1
+#if defined(__x86_64__) || defined(__i386__)
+#define {P}_AVX2 1
+#endif
+#else
+#define {P}_INLINE static inline
+#define {P}_BUILTIN 0
+#endif
+
+/* Bits set in a word; `fast` is a constant wherever this is inlined. */
+{P}_INLINE int {p}_ones(uint64_t v, int fast)
+{{
+#if {P}_BUILTIN
+  if (fast)
+    return __builtin_popcountll(v);
+#else
+  (void)fast;
+#endif
+  v -= (v >> 1) & 0x5555555555555555u;
+  v = (v & 0x3333333333333333u) + ((v >> 2) & 0x3333333333333333u);
+  v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+  return (int)((v * 0x0101010101010101u) >> 56);
+}}
+"""
+
+    def constants(self, number: int, layer: Weights) -> str:
+        """The arrays of one layer; scores that are the same for all units need none."""
+        p, widths = self.p, self.widths[number]
+        planes = {"sign": layer.sign if layer.mask is None else layer.sign & layer.mask, "mask": layer.mask}
+        there = {f"{p}_{name}{number}": bits for name, bits in planes.items() if bits is not None}
+        if number == 0:
+            text = "".join(c_text.octets(name, columns_of(bits, widths)) for name, bits in there.items())
+            return text + c_text.numbers(f"{p}_offset", self.net.offsets, self.wide_scores)
+        text = "".join(c_text.words(name, words_of(bits, widths)) for name, bits in there.items())
+        return text if self.constant_base(number) else text + c_text.numbers(f"{p}_base{number}", layer.base, False)
+
+    def constant_base(self, number: int) -> bool:
+        base = self.net.layers[number].base
+        return bool((base == base[0]).all())
+
+    def first(self) -> str:
+        """The first layer: sums of inputs, all units at once, then scores."""
+        p, P, net = self.p, self.P, self.net
+        total = f"int{64 if self.wide_scores or self.wide_sums else 32}_t"
+        masked = net.layers[0].mask is not None
+        body, start, row = "", 0, 0
+        for width, factor in net.inputs.groups:
+            place = f"sample + {start}, {width}"
+            body += "  memset(chosen, 0, sizeof chosen);\n"
+            body += f"  {p}_sums({place}, {p}_sign0 + {row * self.units}, chosen, fast);\n"
+            if masked:
+                body += "  memset(all, 0, sizeof all);\n"
+                body += f"  {p}_sums({place}, {p}_mask0 + {row * self.units}, all, fast);\n"
+            else:
+                body += f"  all = 0;\n  for (k = 0; k < {width}; ++k)\n    all += sample[{start} + k];\n"
+            body += f"  for (k = 0; k < {net.sizes[1]}; ++k)\n"
+            body += f"    total[k] += {factor} * (({total})2 * chosen[k] - all{'[k]' if masked else ''});\n"
+            start, row = start + width, row + byte_rows(width)
+        everything = f"{self.sum_type} all[{self.units}]" if masked else f"{self.sum_type} all"
+        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {self.out_type(0)} *out, int fast)
+{{
+  {total} total[{net.sizes[1]}] = {{0}};
+  {self.sum_type} chosen[{self.units}];
+  {everything};
+  int k;
+{body}  for (k = 0; k < {net.sizes[1]}; ++k) {{
+    const {total} s = total[k] * (({total})1 << {net.shift}) - {p}_offset[k];
+{self.keep(0)}
+  }}
+}}
+"""
+
+    def above(self, number: int) -> str:
+        p, P, layer, words = self.p, self.P, self.net.layers[number], self.words[number]
+        base = str(layer.base[0]) if self.constant_base(number) else f"{p}_base{number}[k]"
+        apart = f"x[j] ^ {p}_sign{number}[k * {words} + j]"
+        if layer.mask is not None:
+            apart = f"({apart}) & {p}_mask{number}[k * {words} + j]"
+        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {self.out_type(number)} *out, int fast)
+{{
+  int k, j;
+  for (k = 0; k < {layer.shape[0]}; ++k) {{
+    int apart = 0;
+    int32_t s;
+    for (j = 0; j < {words}; ++j)
+      apart += {p}_ones({apart}, fast);
+    s = {base} - 2 * apart;
+{self.keep(number)}
+  }}
+}}
+"""
+
+    def last(self, number: int) -> bool:
+        return number == len(self.net.layers) - 1
+
+    def out_type(self, number: int) -> str:
+        return f"{self.p}_score" if self.last(number) else "uint64_t"
+
+    def keep(self, number: int) -> str:
+        """The score itself, or its sign as a bit."""
+        if self.last(number):
+            return f"    out[k] = ({self.p}_score)s;"
+        return "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
+
+    def run(self) -> str:
+        p, P, count = self.p, self.P, len(self.net.layers)
+        arrays = "".join(f"  uint64_t x{number}[{self.words[number]}];\n" for number in range(1, count))
+        calls = ""
+        for number in range(count):
+            below = f"x{number}" if number else "sample"
+            out = "scores" if self.last(number) else f"x{number + 1}"
+            calls += f"  {p}_layer{number}({below}, {out}, fast);\n"
+        decide = (
+            "  return scores[0] >= 0;\n"
+            if self.net.output == "label"
+            else f"""  for (k = 1; k < {P}_OUTPUTS; ++k)
+    if (scores[k] > scores[best])
+      best = k;
+  return best;
+"""
+        )
+        counters = "" if self.net.output == "label" else "  int k, best = 0;\n"
+        return f"""{P}_INLINE void {p}_run(const {p}_input *sample, {p}_score *scores, int fast)
+{{
+{arrays}{calls}}}
+
+#ifdef {P}_AVX2
+__attribute__((target("avx2,popcnt"))) static void {p}_run_fast(const {p}_input *sample, {p}_score *scores)
+{{
+  {p}_run(sample, scores, 1);
+}}
+#endif
+
+void {p}_scores(const {p}_input *sample, {p}_score *scores)
+{{
+#ifdef {P}_AVX2
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+    {p}_run_fast(sample, scores);
+  else
+    {p}_run(sample, scores, 0);
+#else
+  {p}_run(sample, scores, 1);
+#endif
+}}
+
+int {p}_predict(const {p}_input *sample)
+{{
+  {p}_score scores[{P}_OUTPUTS];
+{counters}  {p}_scores(sample, scores);
+{decide}}}
+"""

@@ -1,0 +1,84 @@
+"""A small writer of ONNX graphs: every operation is a call that returns the name of its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity import __version__
+
+#: The newest operator set that onnxruntime runs.
+OPSET = 26
+FLOAT, UINT8, INT64, DOUBLE = 1, 2, 7, 11
+
+
+class Graph:
+    """Nodes and constants, in the order they were made."""
+
+    def __init__(self) -> None:
+        try:
+            import onnx
+        except ImportError as error:
+            raise ImportError("exporting to ONNX needs onnx: pip install 'cavity[onnx]'") from error
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def op(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """The result of one operation; ``name`` it if it is an output of the graph."""
+        result = name or f"t{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [result], **attributes))
+        return result
+
+    def pair(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The first of two results."""
+        result = f"t{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [result, f"{result}_rest"], **attributes))
+        return result
+
+    def constant(self, values: Any, dtype: Any) -> str:
+        """An array that is part of the model."""
+        name = f"c{len(self.constants)}"
+        array: NDArray[Any] = np.asarray(values, dtype)
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def axes(self, *numbers: int) -> str:
+        return self.constant(numbers, np.int64)
+
+    def cast(self, x: str, to: int) -> str:
+        return self.op("Cast", x, to=to)
+
+    def model(
+        self,
+        inputs: Sequence[tuple[str, int, int]],
+        outputs: Sequence[tuple[str, int, int | None]],
+        classes: Sequence[str],
+    ) -> bytes:
+        """The serialised model; inputs and outputs are (name, type, columns), columns None for a vector.
+
+        The names of the classes are its metadata entry ``classes``, a JSON list.
+        """
+        helper = self.onnx.helper
+
+        def value(name: str, kind: int, columns: int | None) -> Any:
+            return helper.make_tensor_value_info(name, kind, ["samples"] if columns is None else ["samples", columns])
+
+        graph = helper.make_graph(
+            self.nodes,
+            "cavity",
+            [value(*about) for about in inputs],
+            [value(*about) for about in outputs],
+            self.constants,
+        )
+        opset = helper.make_opsetid("", OPSET)
+        model = helper.make_model(graph, opset_imports=[opset], producer_name="cavity", producer_version=__version__)
+        model.ir_version = helper.find_min_ir_version_for([opset])
+        helper.set_model_props(model, {"classes": json.dumps(list(classes))})
+        self.onnx.checker.check_model(model, full_check=True)
+        content: bytes = model.SerializeToString()
+        return content

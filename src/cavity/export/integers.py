@@ -1,0 +1,127 @@
+"""From a network's most probable weights to exact integers.
+
+The network computes z_k = Σ_i w_ki (p_i/white − μ_i)/s_i + b_k of pixels p. With one s for all,
+
+    z_k ≥ 0   ⟺   Σ_i w_ki p_i ≥ T_k = white (Σ_i w_ki μ_i − s b_k)
+
+and the left side is a whole number, so T_k may be rounded up: the standardisation is gone. With several s (colour
+channels) the sums of each are multiplied by a_i = round(2^24 s_min/s_i) first, and T_k is formed with the same a_i.
+Real inputs are standardised and rounded to multiples of 2^-16 instead. T_k is a rational number until it is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity.channels import ArgMax, Label, Sign
+from cavity.export.trained import ExportError, Inputs, Trained, require_dense
+from cavity.network import Layer, Network
+from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
+
+#: Bits of the factors a_i, as many as a float32 has.
+FACTOR_BITS = 24
+#: Bits behind the point of scores that are compared with each other, where the first layer is the last.
+SCORE_BITS = 16
+#: More scales than this mean a table, not an image with channels.
+LARGEST_GROUPS = 16
+
+
+def describe(trained: Trained) -> Description:
+    """The network in integers; ExportError where it is none of sign units with weights −1, 0 and 1."""
+    net = trained.net
+    require_dense(net)
+    for number, activation in enumerate(net.activations):
+        if not isinstance(activation, Sign):
+            raise ExportError(
+                f"activation {number} is {type(activation).__name__}: only sign activations are one bit, "
+                "so that layers above become XNOR and popcount"
+            )
+    output = _output(net)
+    weights = [_weights(number, layer) for number, layer in enumerate(net.weighted())]
+    first = weights[0]
+    trained.inputs.check(net.weighted()[0].shape[1] - net.weighted()[0].coupling.bias)
+    code, offsets = _pixels(trained.inputs, first) if trained.inputs.white else _real(trained.inputs, first)
+    compared = len(weights) == 1 and output == "argmax" and code.kind == "pixels"
+    shift = SCORE_BITS if compared else 0
+    whole = [round(offset * (1 << shift)) if compared else math.ceil(offset) for offset in offsets]
+    layers = (Weights(first.sign, first.mask), *weights[1:])
+    if max(map(abs, whole)) >= 1 << 62:
+        raise ExportError("mean and std of the inputs are so far apart that offsets do not fit into 64 bits")
+    return Description(code, layers, np.array(whole, np.int64), shift, output, trained.classes)
+
+
+def _output(net: Network) -> Output:
+    if isinstance(net.output, ArgMax):
+        return "argmax"
+    if not isinstance(net.output, Label):
+        raise ExportError(f"output is {type(net.output).__name__}: only argmax and label outputs are classes")
+    if net.outputs != 1:
+        raise ExportError(f"output is {net.outputs} labels: only one label, or an argmax, is exported")
+    return "label"
+
+
+def _weights(number: int, layer: Layer) -> Weights:
+    """Signs, mask and bias of a layer's most probable weights."""
+    w = layer.point().cpu().numpy()
+    if not np.isin(w, (-1, 0, 1)).all():
+        raise ExportError(
+            f"layer {number} has {layer.prior.name} weights: only the values -1, 0 and 1 fit into bits "
+            "(weights = binary or ternary)"
+        )
+    bias = w[:, -1].astype(np.int8) if layer.coupling.bias else None
+    w = w[:, : w.shape[1] - layer.coupling.bias]
+    return Weights(w > 0, None if (w != 0).all() else w != 0, bias)
+
+
+def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
+    fractions = [Fraction(value) for value in values.tolist()]
+    return fractions * features if len(fractions) == 1 else fractions
+
+
+def _ternary(weights: Weights) -> NDArray[np.int64]:
+    w = np.where(weights.sign, 1, -1)
+    return w if weights.mask is None else w * weights.mask
+
+
+def _biases(weights: Weights) -> list[int]:
+    return [0] * weights.shape[0] if weights.bias is None else weights.bias.tolist()
+
+
+def _pixels(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]]:
+    """The code of the pixels, and T_k."""
+    assert inputs.white is not None
+    features = weights.shape[1]
+    std, mean = _exact(inputs.std, features), _exact(inputs.mean, features)
+    scales = [(scale, len(list(same))) for scale, same in groupby(std)]
+    if len(scales) > LARGEST_GROUPS:
+        raise ExportError(
+            f"the pixels have {len(scales)} different std: at most {LARGEST_GROUPS} groups of neighbours, such as the "
+            "channels of an image, stay whole numbers (--inputs real takes any)"
+        )
+    smallest = min(std)
+    unit = Fraction(1 << FACTOR_BITS) if len(scales) > 1 else Fraction(1)
+    # A group so wide that its factor vanishes weighs less than a rounding error of the narrowest; 1 is nearest.
+    factors = [max(1, round(unit * smallest / scale)) for scale, _ in scales]
+    groups = tuple((width, factor) for (_, width), factor in zip(scales, factors, strict=True))
+    a = [factor for width, factor in groups for _ in range(width)]
+    # Floats are whole numbers over a power of two: over the largest of these, sums are of Python's whole numbers.
+    below = max(centre.denominator for centre in mean)
+    centres = np.array([factor * int(centre * below) for factor, centre in zip(a, mean, strict=True)], object)
+    sums = _ternary(weights).astype(object) @ centres
+    pull = unit * smallest
+    offsets = [
+        inputs.white * (Fraction(total, below) - pull * bias)
+        for total, bias in zip(sums, _biases(weights), strict=True)
+    ]
+    return InputCode("pixels", groups, white=inputs.white), offsets
+
+
+def _real(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]]:
+    """The code of standardised numbers, and the bias in their units."""
+    offsets = [Fraction(-bias << FRACTION_BITS) for bias in _biases(weights)]
+    return InputCode("real", ((weights.shape[1], 1),), mean=inputs.mean, std=inputs.std), offsets

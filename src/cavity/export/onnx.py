@@ -1,0 +1,98 @@
+"""ONNX models of a network. Both take samples as they are: ``x`` (samples, features), uint8 pixels or float32 numbers.
+
+The point-wise one gives ``class`` (int64 index) and ``scores``; it computes the integers of ``packed.description`` in
+floating point wide enough for them, so no rounding can change a class. The Bayesian one gives ``probabilities``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
+from cavity.export.onnx_bayes import preactivations
+from cavity.export.onnx_classes import argmax_probabilities, label_probabilities
+from cavity.export.trained import ExportError, Inputs, Trained, require_dense
+from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
+
+#: Whole numbers up to these are exact.
+EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
+
+
+def point_model(net: Description) -> bytes:
+    """Classes and scores of the most probable weights."""
+    g = Graph()
+    code = net.inputs
+    bound = (code.largest_sum << net.shift) + int(np.abs(net.offsets).max())
+    wide = bound >= EXACT_FLOAT
+    if bound >= EXACT_DOUBLE:
+        raise ExportError(f"the sums of {code.features} inputs are not exact in double precision")
+    dtype = np.float64 if wide else np.float32
+    factors = np.repeat([factor for _, factor in code.groups], [width for width, _ in code.groups])
+    z = g.op("MatMul", _integers(g, code, wide), _matrix(g, net.layers[0], wide, factors))
+    if net.shift:
+        z = g.op("Mul", z, g.constant(1 << net.shift, dtype))
+    z = g.op("Sub", z, g.constant(net.offsets, dtype))
+    for layer in net.layers[1:]:
+        # Sums of signs are far below 2^24, whatever the first layer needed.
+        up, down = g.constant(1, np.float32), g.constant(-1, np.float32)
+        zero = g.constant(0, dtype)
+        x = g.op("Where", g.op("GreaterOrEqual", z, zero), up, down)
+        z, dtype = g.op("MatMul", x, _matrix(g, layer, False)), np.float32
+        if layer.bias is not None:
+            z = g.op("Add", z, g.constant(layer.bias, np.float32))
+    scores = g.op("Cast", z, name="scores", to=INT64)
+    if net.output == "argmax":
+        g.op("ArgMax", scores, name="class", axis=1, keepdims=0)
+    else:
+        positive = g.op("GreaterOrEqual", g.op("Squeeze", scores, g.axes(1)), g.constant(0, np.int64))
+        g.op("Cast", positive, name="class", to=INT64)
+    kind = UINT8 if code.kind == "pixels" else FLOAT
+    outputs = [("class", INT64, None), ("scores", INT64, net.sizes[-1])]
+    return g.model([("x", kind, code.features)], outputs, net.classes)
+
+
+def _integers(g: Graph, code: InputCode, wide: bool) -> str:
+    """The integers q of the samples, in floating point."""
+    if code.kind == "pixels":
+        return g.cast("x", DOUBLE if wide else FLOAT)
+    assert code.mean is not None
+    assert code.std is not None
+    x = g.op("Sub", g.cast("x", DOUBLE), g.constant(code.mean, np.float64))
+    x = g.op("Mul", g.op("Div", x, g.constant(code.std, np.float64)), g.constant(1 << FRACTION_BITS, np.float64))
+    limit = 1 << (REAL_PLANES - 1)
+    return g.op("Clip", g.op("Round", x), g.constant(-limit, np.float64), g.constant(limit - 1, np.float64))
+
+
+def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
+    """Transposed weights (inputs, outputs), a byte each in the file; times the factors of the inputs."""
+    w = np.where(layer.sign, 1, -1) * (1 if layer.mask is None else layer.mask)
+    matrix = g.cast(g.constant(w.T, np.int8), DOUBLE if wide else FLOAT)
+    if factors is None or (factors == 1).all():
+        return matrix
+    return g.op("Mul", matrix, g.constant(factors[:, None], np.float64 if wide else np.float32))
+
+
+def bayesian_model(trained: Trained) -> bytes:
+    """Class probabilities of the posterior: one pass of the moments, and the output's own integral."""
+    net = trained.net
+    require_dense(net)
+    g = Graph()
+    features = net.input_shape[0]
+    trained.inputs.check(features)
+    omega, V = preactivations(g, net, _standardized(g, trained.inputs))
+    if net.outputs == 1:
+        label_probabilities(g, net, omega, V, name="probabilities")
+    else:
+        argmax_probabilities(g, net, omega, V, name="probabilities")
+    kind = FLOAT if trained.inputs.white is None else UINT8
+    columns = 2 if net.outputs == 1 else net.outputs
+    return g.model([("x", kind, features)], [("probabilities", FLOAT, columns)], trained.classes)
+
+
+def _standardized(g: Graph, inputs: Inputs) -> str:
+    """(v − mean)/std in double precision, then float32, as the data are prepared for training."""
+    x = g.cast("x", DOUBLE)
+    if inputs.white is not None:
+        x = g.op("Div", x, g.constant(inputs.white, np.float64))
+    x = g.op("Div", g.op("Sub", x, g.constant(inputs.mean, np.float64)), g.constant(inputs.std, np.float64))
+    return g.cast(x, FLOAT)

@@ -1,0 +1,98 @@
+"""The moments of the posterior going up a network of sign units, as ONNX (see ``inner.skeleton.sweep_up``).
+
+    ω = Σ_i m x̂,   V = Σ_i (m² Δ + σ E[x²]),   x̂ = erf(u/√2),   1 − |x̂| = 2Q(|u|),   u = ω/√(V + ν)
+
+ONNX has no erfc, so the tail is e^{−u²/2} √(2/π) R(|u|) with the polynomial of ``special.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cavity.channels import Sign
+from cavity.export.graph import Graph
+from cavity.export.trained import ExportError
+from cavity.floors import VARIANCE_FLOOR
+from cavity.network import Layer, Network
+from cavity.special import MILLS_32, MILLS_64
+
+
+class Gaussian(NamedTuple):
+    """The names of ω and V, both (samples, outputs)."""
+
+    omega: str
+    V: str
+
+
+def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
+    """ω and V of the last layer for standardised inputs x."""
+    for number, activation in enumerate(net.activations):
+        if not isinstance(activation, Sign):
+            raise ExportError(
+                f"activation {number} is {type(activation).__name__}: the moments of sign activations only are exported"
+            )
+    first, *above = net.weighted()
+    pre = _first(g, first, x)
+    for layer, activation in zip(above, net.activations, strict=True):
+        assert isinstance(activation, Sign)
+        pre = _above(g, layer, activation.noise, pre)
+    return pre
+
+
+def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """m and σ without the bias's column, transposed, and the bias's own."""
+    m, sigma = (tensor.float().cpu().numpy() for tensor in (layer.mean, layer.variance))
+    if layer.coupling.bias:
+        return m[:, :-1].T, sigma[:, :-1].T, m[:, -1], sigma[:, -1]
+    zero = np.zeros(len(m), np.float32)
+    return m.T, sigma.T, zero, zero
+
+
+def _scale(layer: Layer) -> float:
+    """What rounding leaves of a vanished V in units of E[x²]."""
+    return layer.prior.largest_square * float(np.finfo(np.float32).eps) * layer.coupling.columns
+
+
+def _f32(g: Graph, values: float | np.ndarray) -> str:
+    return g.constant(values, np.float32)
+
+
+def _first(g: Graph, layer: Layer, x: str) -> Gaussian:
+    m, sigma, m_bias, sigma_bias = _parts(layer)
+    square = g.op("Mul", x, x)
+    omega = g.op("Add", g.op("MatMul", x, _f32(g, m)), _f32(g, m_bias))
+    V = g.op("Add", g.op("MatMul", square, _f32(g, sigma)), _f32(g, sigma_bias))
+    floor = g.op("Mul", g.op("ReduceMean", square, g.axes(1), keepdims=1), _f32(g, _scale(layer)))
+    return Gaussian(omega, g.op("Max", V, floor, _f32(g, VARIANCE_FLOOR)))
+
+
+def _above(g: Graph, layer: Layer, noise: float, below: Gaussian) -> Gaussian:
+    u = g.op("Div", below.omega, g.op("Sqrt", g.op("Add", below.V, _f32(g, noise)) if noise else below.V))
+    mean = g.op("Erf", g.op("Mul", u, _f32(g, math.sqrt(0.5))))
+    tail = g.op("Mul", upper_tail(g, g.op("Abs", u), np.float32), _f32(g, 2.0))
+    delta = g.op("Mul", tail, g.op("Sub", _f32(g, 2.0), tail))
+    m, sigma, m_bias, sigma_bias = _parts(layer)
+    omega = g.op("Add", g.op("MatMul", mean, _f32(g, m)), _f32(g, m_bias))
+    still = sigma.sum(axis=0, dtype=np.float64) + sigma_bias
+    V = g.op("Add", g.op("MatMul", delta, _f32(g, np.square(m))), _f32(g, still))
+    return Gaussian(omega, g.op("Max", V, _f32(g, max(_scale(layer), VARIANCE_FLOOR))))
+
+
+def mills_ratio(g: Graph, a: str, dtype: type) -> str:
+    """R(a) = Q(a)/N(a) for a ≥ 0."""
+    r = g.op("Reciprocal", g.op("Add", a, g.constant(4, dtype)))
+    first, *others = MILLS_64 if dtype is np.float64 else MILLS_32
+    total = g.constant(first, dtype)
+    for coefficient in others:
+        total = g.op("Add", g.op("Mul", total, r), g.constant(coefficient, dtype))
+    return g.op("Mul", total, r)
+
+
+def upper_tail(g: Graph, a: str, dtype: type) -> str:
+    """Q(a) = N(a) R(a) for a ≥ 0."""
+    density = g.op("Exp", g.op("Mul", g.op("Mul", a, a), g.constant(-0.5, dtype)))
+    scaled = g.op("Mul", density, g.constant(1 / math.sqrt(2 * math.pi), dtype))
+    return g.op("Mul", scaled, mills_ratio(g, a, dtype))

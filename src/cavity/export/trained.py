@@ -1,0 +1,111 @@
+"""What an exporter starts from: a network, what its inputs are in the world outside, and its classes' names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cavity.couplings import Dense
+from cavity.data.registry import split_name
+from cavity.network import Network
+
+if TYPE_CHECKING:
+    from cavity.runs.folder import Run
+
+KINDS = ("pixels", "real")
+WHITE = 255
+#: scikit-learn's digits count the dark dots of a 4×4 block.
+DIGITS_WHITE = 16
+
+
+class ExportError(ValueError):
+    """A network cannot be exported; the message says what of it, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The network takes (v − mean)/std; mean and std are (1,) or (features,) in float64.
+
+    v is the sample itself, any real numbers, where ``white`` is None; else v is pixel/white for whole pixels from 0 to
+    ``white``. Use ``Inputs.pixels`` and ``Inputs.real``.
+    """
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    white: int | None
+
+    def __post_init__(self) -> None:
+        if self.white is not None and not 1 <= self.white <= WHITE:
+            raise ValueError(f"white must be a whole number from 1 to {WHITE}, got {self.white}")
+        if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
+            raise ValueError(f"mean and std must be of one length, got shapes {self.mean.shape} and {self.std.shape}")
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.std).all() and (self.std > 0).all()):
+            raise ValueError("mean must be finite and std finite and > 0")
+
+    @classmethod
+    def pixels(cls, mean: ArrayLike, std: ArrayLike, white: int = WHITE) -> Inputs:
+        """Whole pixels from 0 to ``white``; mean and std are of pixel/white, as in ``cavity.data.Dataset``."""
+        return cls(_statistic(mean), _statistic(std), white)
+
+    @classmethod
+    def real(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0) -> Inputs:
+        """Any numbers, with mean and std in their own units."""
+        return cls(_statistic(mean), _statistic(std), None)
+
+    def check(self, features: int) -> None:
+        if len(self.mean) not in (1, features):
+            raise ExportError(f"inputs have mean and std of {len(self.mean)} features, the network takes {features}")
+
+
+def _statistic(values: ArrayLike) -> NDArray[np.float64]:
+    return np.atleast_1d(np.asarray(values, np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A network with all that its exported form must know."""
+
+    net: Network
+    inputs: Inputs
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, run: Run, *, inputs: str | None = None) -> Trained:
+        """A run's network; ``inputs`` ("pixels" or "real") where the run does not say what its samples were."""
+        task = run.load_checkpoint().task
+        assert task is not None
+        kind = inputs or _kind(run, task.image_shape is not None)
+        if kind not in KINDS:
+            raise ValueError(f"inputs must be one of {', '.join(KINDS)}, got {kind!r}")
+        mean, std = task.mean.double().numpy(), task.std.double().numpy()
+        white = DIGITS_WHITE if split_name(run.config.dataset)[0] == "digits" else WHITE
+        described = Inputs.pixels(mean, std, white) if kind == "pixels" else Inputs.real(mean, std)
+        return cls(run.load_network(), described, task.classes)
+
+
+def _kind(run: Run, images: bool) -> str:
+    """Images are pixels, tables are real numbers; arrays of images may be either."""
+    if not images:
+        return "real"
+    if Path(run.config.dataset).suffix.lower() == ".npz":
+        raise ExportError(
+            f"{run.path} was trained on images of an .npz file, which may be bytes or fractions: say --inputs pixels "
+            "for whole numbers from 0 to 255, or --inputs real"
+        )
+    return "pixels"
+
+
+def require_dense(net: Network) -> None:
+    """ExportError unless it is a network of this library, all of dense layers."""
+    if not isinstance(net, Network):
+        raise ExportError(f"only networks trained by message passing are exported, got a {type(net).__name__}")
+    for number, layer in enumerate(net.weighted()):
+        if not isinstance(layer.coupling, Dense):
+            raise ExportError(
+                f"layer {number} is {layer.coupling!r}: only dense layers are exported, a convolution would need loops "
+                "over positions that none of the formats written here has"
+            )

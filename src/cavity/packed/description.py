@@ -1,0 +1,170 @@
+"""A network of sign units as exact integers: what every exporter writes and the NumPy runtime computes.
+
+Inputs are integers q_i. The first layer sums them in groups of equal factor a_g, and every layer above sums signs:
+
+    first    S_k = Σ_g a_g Σ_{i∈g} w_ki q_i,    score_k = 2^shift S_k − offset_k
+    above    score_k = bias_k + Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
+
+with w in {−1, 0, +1}. The class is the first of the largest scores, or 1 where a single score is ≥ 0 and 0 below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["pixels", "real"]
+Output = Literal["argmax", "label"]
+
+#: Real inputs are standardised and rounded to multiples of 2^-16, held in 32 bits.
+FRACTION_BITS = 16
+REAL_PLANES = 32
+#: No score may come near the end of int64.
+LARGEST_SCORE = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class InputCode:
+    """How a sample becomes integers q.
+
+    ``pixels``: q is the sample, whole numbers from 0 to ``white``. ``real``: q = round(2^16 (x − mean)/std), halves to
+    even, with ``mean`` and ``std`` (1,) or (features,), cut to 32 bits. ``groups`` are (width, factor) of neighbouring
+    features with a common factor a_g, in order.
+    """
+
+    kind: Kind
+    groups: tuple[tuple[int, int], ...]
+    white: int = 0
+    mean: NDArray[np.float64] | None = None
+    std: NDArray[np.float64] | None = None
+
+    @property
+    def features(self) -> int:
+        return sum(width for width, _ in self.groups)
+
+    @property
+    def planes(self) -> int:
+        """Bits of one q; the last one of a real input counts negative (two's complement)."""
+        return self.white.bit_length() if self.kind == "pixels" else REAL_PLANES
+
+    @property
+    def largest(self) -> int:
+        """The largest |q|."""
+        return self.white if self.kind == "pixels" else 1 << (REAL_PLANES - 1)
+
+    @property
+    def largest_sum(self) -> int:
+        """A bound on |S_k|."""
+        return sum(width * abs(factor) for width, factor in self.groups) * self.largest
+
+    def plane_weights(self) -> NDArray[np.int64]:
+        """What a bit of each plane is worth, (planes,)."""
+        weights = np.left_shift(np.int64(1), np.arange(self.planes, dtype=np.int64))
+        if self.kind == "real":
+            weights[-1] = -weights[-1]
+        return weights
+
+    def encode(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Samples (samples, features) → whole numbers q; ValueError where they are no such samples."""
+        if self.kind == "pixels":
+            return self._pixels(x)
+        values = x.astype(np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError(f"X must be finite, it holds NaN or infinity among its {self.features} columns")
+        assert self.mean is not None
+        assert self.std is not None
+        scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
+        limit = float(1 << (REAL_PLANES - 1))
+        return np.clip(scaled, -limit, limit - 1).astype(np.int64)
+
+    def _pixels(self, x: NDArray[Any]) -> NDArray[np.uint8]:
+        # NaN compares as false, so one test covers it, too.
+        if x.dtype.kind == "f" and not (np.floor(x) == x).all():
+            raise ValueError(
+                f"X must hold whole pixel values from 0 to {self.white} in its {self.features} columns, "
+                "it holds fractions or NaN"
+            )
+        low, high = x.min(), x.max()
+        if not (low >= 0 and high <= self.white):
+            raise ValueError(f"X must hold pixel values from 0 to {self.white}, got {low} to {high}")
+        return x.astype(np.uint8, copy=False)
+
+    def planes_of(self, q: NDArray[Any]) -> NDArray[np.uint64]:
+        """Whole numbers (samples, features) → (planes, samples, words), group by group."""
+        bits = np.left_shift(1, np.arange(self.planes)).astype(q.dtype)[:, None, None]
+        return words_of((q & bits) != 0, [width for width, _ in self.groups])
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """w of one layer: ``sign`` (outputs, inputs) is True for +1, ``mask`` False where w = 0 (None: nowhere).
+
+    ``bias`` (outputs,) is −1, 0 or +1; None: there is none, or it is in the first layer's offsets.
+    """
+
+    sign: NDArray[np.bool_]
+    mask: NDArray[np.bool_] | None = None
+    bias: NDArray[np.int8] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        outputs, inputs = self.sign.shape
+        return outputs, inputs
+
+    @property
+    def base(self) -> NDArray[np.int64]:
+        """The score of a unit whose inputs all agree with its weights, (outputs,)."""
+        outputs, inputs = self.shape
+        edges = np.full(outputs, inputs, np.int64) if self.mask is None else self.mask.sum(axis=1, dtype=np.int64)
+        return edges if self.bias is None else edges + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The whole network; ``offsets`` (outputs of the first layer,) int64, ``classes`` the names or nothing."""
+
+    inputs: InputCode
+    layers: tuple[Weights, ...]
+    offsets: NDArray[np.int64]
+    shift: int
+    output: Output
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        bound = (self.inputs.largest_sum << self.shift) + max(map(abs, self.offsets.tolist()), default=0)
+        if bound >= LARGEST_SCORE:
+            raise ValueError(f"the sums of {self.inputs.features} inputs do not fit into 64 bits")
+        if self.classes and len(self.classes) != self.n_classes:
+            raise ValueError(f"classes must name {self.n_classes} classes, got {len(self.classes)}")
+
+    @property
+    def n_classes(self) -> int:
+        return 2 if self.output == "label" else self.layers[-1].shape[0]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the input and of each layer."""
+        return (self.inputs.features, *(layer.shape[0] for layer in self.layers))
+
+
+def words_of(bits: NDArray[np.bool_], widths: Sequence[int]) -> NDArray[np.uint64]:
+    """Bits (…, columns) → (…, words): bit i of a group of columns is bit i mod 64 of the group's word i div 64.
+
+    Every group of ``widths`` columns starts a new word; what is left of its last word is 0.
+    """
+    octets = np.zeros((*bits.shape[:-1], 8 * sum(map(word_count, widths))), np.uint8)
+    column = octet = 0
+    for width in widths:
+        packed = np.packbits(bits[..., column : column + width], axis=-1, bitorder="little")
+        octets[..., octet : octet + packed.shape[-1]] = packed
+        column, octet = column + width, octet + 8 * word_count(width)
+    return octets.view("<u8").astype(np.uint64, copy=False)
+
+
+def word_count(bits: int) -> int:
+    """64-bit words that hold so many bits."""
+    return (bits + 63) // 64

@@ -1,0 +1,186 @@
+"""The file of a packed network.
+
+    8 bytes   magic
+    4 + 4     version and length of the header, unsigned, little-endian
+    header    JSON: input code, shapes, which layers have a mask and a bias, output, classes
+    body      mean and std of real inputs (float64), offsets (int32 or int64), and for each layer its sign bits, mask
+              bits and biases (int8); rows of bits end on a byte, bit i of a row is bit i mod 8 of its byte i div 8
+    32 bytes  SHA-256 of all that comes before
+
+Nothing is unpickled, and nothing is allocated beyond a small multiple of the file's own size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity.packed.description import Description, InputCode, Weights
+from cavity.packed.errors import PackedError
+from cavity.packed.network import PackedNetwork
+
+MAGIC = b"\x89CAVITY\n"
+VERSION = 1
+PREAMBLE = struct.Struct("<8sII")
+DIGEST_BYTES = 32
+LARGEST_PIXEL = 255
+LARGEST_SHIFT = 32
+
+
+def dumps(description: Description) -> bytes:
+    """The content of a file."""
+    inputs, offsets = description.inputs, description.offsets
+    narrow = bool((np.abs(offsets) < 1 << 31).all())
+    header = {
+        "input": {"kind": inputs.kind, "groups": inputs.groups, "white": inputs.white},
+        "statistics": 0 if inputs.mean is None else len(inputs.mean),
+        "offset_bytes": 4 if narrow else 8,
+        "shift": description.shift,
+        "layers": [
+            {"shape": layer.shape, "mask": layer.mask is not None, "bias": layer.bias is not None}
+            for layer in description.layers
+        ],
+        "output": description.output,
+        "classes": description.classes,
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    parts = [PREAMBLE.pack(MAGIC, VERSION, len(text)), text]
+    for statistic in (inputs.mean, inputs.std):
+        if statistic is not None:
+            parts.append(statistic.astype("<f8").tobytes())
+    parts.append(offsets.astype("<i4" if narrow else "<i8").tobytes())
+    for layer in description.layers:
+        for bits in (layer.sign, layer.mask):
+            if bits is not None:
+                parts.append(np.packbits(bits, axis=1, bitorder="little").tobytes())
+        if layer.bias is not None:
+            parts.append(layer.bias.astype(np.int8).tobytes())
+    content = b"".join(parts)
+    return content + hashlib.sha256(content).digest()
+
+
+def load(path: str | os.PathLike[str]) -> PackedNetwork:
+    """The network in a file; PackedError says why it is none."""
+    path = Path(path)
+    with path.open("rb") as stream:
+        preamble = stream.read(PREAMBLE.size)
+        _check_preamble(preamble, str(path))
+        content = preamble + stream.read()
+    return PackedNetwork(loads(content, str(path)))
+
+
+def loads(content: bytes, name: str = "the file") -> Description:
+    """The network in the content of a file; ``name`` is what errors call it."""
+    length = _check_preamble(content, name)
+    end = len(content) - DIGEST_BYTES
+    if PREAMBLE.size + length > end:
+        raise PackedError(f"{name}: was cut short: {len(content)} bytes cannot hold its header and checksum")
+    if hashlib.sha256(content[:end]).digest() != content[end:]:
+        raise PackedError(f"{name}: its content does not match its SHA-256; it was cut short or altered")
+    try:
+        header = json.loads(content[PREAMBLE.size : PREAMBLE.size + length])
+        return _assembled(header, _Reader(memoryview(content)[PREAMBLE.size + length : end]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise PackedError(f"{name}: its header makes no sense: {error}") from error
+
+
+def _check_preamble(content: bytes, name: str) -> int:
+    """The length of the header, if the file is one of ours."""
+    if content[: len(MAGIC)] != MAGIC:
+        short = len(content) < len(MAGIC) and MAGIC.startswith(content)
+        raise PackedError(f"{name}: {'was cut short' if short else 'is no packed network of cavity'}")
+    if len(content) < PREAMBLE.size:
+        raise PackedError(f"{name}: was cut short within its first {PREAMBLE.size} bytes")
+    _, version, length = PREAMBLE.unpack_from(content)
+    if version != VERSION:
+        raise PackedError(f"{name}: is a packed network of version {version}, this is cavity for version {VERSION}")
+    return int(length)
+
+
+class _Reader:
+    """Takes arrays off the body, never more than there is."""
+
+    def __init__(self, body: memoryview) -> None:
+        self.body = body
+
+    def take(self, count: int, dtype: str) -> NDArray[Any]:
+        size = count * np.dtype(dtype).itemsize
+        if size > len(self.body):
+            raise ValueError(f"it asks for {size} bytes where {len(self.body)} are left")
+        taken, self.body = self.body[:size], self.body[size:]
+        return np.frombuffer(taken, dtype)
+
+    def bits(self, shape: tuple[int, int]) -> NDArray[np.bool_]:
+        rows, columns = shape
+        octets = self.take(rows * ((columns + 7) // 8), "u1").reshape(rows, -1)
+        bits = np.unpackbits(octets, axis=1, bitorder="little").astype(bool)
+        if bits[:, columns:].any():
+            raise ValueError("bits are set behind the end of a row")
+        return bits[:, :columns]
+
+
+def _whole(value: object, what: str, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{what} is {value!r}, expected a whole number from {low} to {high}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {value!r}")
+    return value
+
+
+def _assembled(header: dict[str, Any], body: _Reader) -> Description:
+    inputs = _inputs(header, body)
+    shapes = [_shape(layer["shape"]) for layer in header["layers"]]
+    sizes = [inputs.features, *(outputs for outputs, _ in shapes)]
+    if not shapes or [columns for _, columns in shapes] != sizes[:-1]:
+        raise ValueError(f"layers of shapes {shapes} do not follow on {inputs.features} inputs")
+    wide = _whole(header["offset_bytes"], "offset_bytes", 4, 8)
+    offsets = body.take(sizes[1], f"<i{wide}").astype(np.int64)
+    layers = tuple(_layer(layer, shape, body) for layer, shape in zip(header["layers"], shapes, strict=True))
+    output, classes = header["output"], tuple(map(str, header["classes"]))
+    if output not in ("argmax", "label") or (output == "label" and sizes[-1] != 1):
+        raise ValueError(f"{sizes[-1]} outputs do not go with output {output!r}")
+    if len(body.body):
+        raise ValueError(f"{len(body.body)} bytes are left over")
+    return Description(inputs, layers, offsets, _whole(header["shift"], "shift", 0, LARGEST_SHIFT), output, classes)
+
+
+def _inputs(header: dict[str, Any], body: _Reader) -> InputCode:
+    code = header["input"]
+    groups = tuple(
+        (_whole(width, "width", 1, 1 << 31), _whole(factor, "factor", 1, 1 << 31)) for width, factor in code["groups"]
+    )
+    if code["kind"] == "pixels":
+        return InputCode("pixels", groups, white=_whole(code["white"], "white", 1, LARGEST_PIXEL))
+    if code["kind"] != "real":
+        raise ValueError(f"there is no input of kind {code['kind']!r}")
+    features = sum(width for width, _ in groups)
+    count = _whole(header["statistics"], "statistics", 1, features)
+    mean, std = (body.take(count, "<f8").astype(np.float64) for _ in range(2))
+    if count not in (1, features) or not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+        raise ValueError("mean and std of the inputs are not usable")
+    return InputCode("real", groups, mean=mean, std=std)
+
+
+def _shape(shape: Any) -> tuple[int, int]:
+    outputs, inputs = (_whole(size, "size", 1, 1 << 31) for size in shape)
+    return outputs, inputs
+
+
+def _layer(about: dict[str, Any], shape: tuple[int, int], body: _Reader) -> Weights:
+    sign = body.bits(shape)
+    mask = body.bits(shape) if _flag(about["mask"]) else None
+    bias = body.take(shape[0], "i1") if _flag(about["bias"]) else None
+    if bias is not None and not (np.abs(bias.astype(np.int16)) <= 1).all():
+        raise ValueError("a bias is not -1, 0 or 1")
+    return Weights(sign, mask, bias)
