@@ -2,6 +2,17 @@
 
 from cavity.baselines.binarynet import BinaryNet, BinaryNetTrainer
 from cavity.baselines.classifier import Classifier
+from cavity.baselines.expectation import ExpectationBackpropagation, ExpectationTrainer
+from cavity.baselines.perceptron import Perceptron, PerceptronTrainer
 from cavity.baselines.trainer import BaselineTrainer
 
-__all__ = ["BaselineTrainer", "BinaryNet", "BinaryNetTrainer", "Classifier"]
+__all__ = [
+    "BaselineTrainer",
+    "BinaryNet",
+    "BinaryNetTrainer",
+    "Classifier",
+    "ExpectationBackpropagation",
+    "ExpectationTrainer",
+    "Perceptron",
+    "PerceptronTrainer",
+]

@@ -132,6 +132,12 @@ class BinaryNet(Classifier):
     def logits(self, x: Tensor) -> Tensor:
         return logits(list(self.weights), self.layers, x)
 
+    def bayesian_logits(self, x: Tensor) -> Tensor:
+        return self.logits(x)
+
+    def mean_weights(self) -> list[Tensor]:
+        return self.point_weights()
+
     @torch.no_grad()
     def point_weights(self) -> list[Tensor]:
         return [binary_weights(w, layer.magnitude) for w, layer in zip(self.weights, self.layers, strict=True)]

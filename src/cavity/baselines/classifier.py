@@ -1,8 +1,13 @@
-"""What every baseline network offers: predictions like those of a network trained by message passing."""
+"""What every baseline network offers: predictions like those of a network trained by message passing.
+
+A baseline that knows a posterior of its weights gives Bayesian scores too; its probabilities are then those.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +17,10 @@ from cavity.predict import BATCH
 
 
 class Classifier(nn.Module, ABC):
-    """A network of known weights that scores classes; one output unit is a ±1 label, several are classes 0…C−1."""
+    """A network that scores classes; one output unit is a ±1 label, several are classes 0…C−1."""
+
+    #: Whether there is a posterior, and ``bayesian_logits`` differs from ``logits``.
+    bayesian: ClassVar[bool] = False
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -24,8 +32,16 @@ class Classifier(nn.Module, ABC):
         """Scores (samples, outputs) of x (samples, inputs): log-odds of +1, or log-probabilities up to a constant."""
 
     @abstractmethod
+    def bayesian_logits(self, x: Tensor) -> Tensor:
+        """The same under the posterior of the weights; ``logits`` where there is none."""
+
+    @abstractmethod
     def point_weights(self) -> list[Tensor]:
         """The weights (outputs, inputs) that each layer predicts with."""
+
+    @abstractmethod
+    def mean_weights(self) -> list[Tensor]:
+        """The weights' means under the posterior; ``point_weights`` where there is none."""
 
     @property
     def device(self) -> torch.device:
@@ -46,18 +62,24 @@ class Classifier(nn.Module, ABC):
             raise ValueError("x must be finite, it holds NaN or infinity")
         return x.to(device=self.device, dtype=self.dtype).flatten(1)
 
-    @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         """Scores (samples, outputs), a few thousand samples at a time."""
-        return torch.cat([self.logits(part) for part in torch.split(self.check_inputs(x), BATCH)])
+        return self._in_parts(self.logits, x)
 
-    def predict(self, x: Tensor) -> Tensor:
-        """Labels (±1) or classes, (samples,)."""
-        return self.output.predict(self(x))
+    @torch.no_grad()
+    def _in_parts(self, scores: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        return torch.cat([scores(part) for part in torch.split(self.check_inputs(x), BATCH)])
+
+    def predict(self, x: Tensor, method: str = "point") -> Tensor:
+        """Labels (±1) or classes, (samples,): of one set of weights ("point") or of the posterior ("bayes")."""
+        scores = {"point": self.logits, "bayes": self.bayesian_logits}
+        if method not in scores:
+            raise ValueError(f"method must be 'point' or 'bayes', got {method!r}")
+        return self.output.predict(self._in_parts(scores[method], x))
 
     def predict_proba(self, x: Tensor) -> Tensor:
-        """Class probabilities (samples, classes); a label output gives P(−1), P(+1)."""
-        z = self(x)
+        """Class probabilities (samples, classes), Bayesian where there is a posterior; a label gives P(−1), P(+1)."""
+        z = self._in_parts(self.bayesian_logits, x)
         if self.outputs > 1:
             return torch.softmax(z, dim=1)
         return torch.sigmoid(torch.cat([-z, z], dim=1))

@@ -1,4 +1,4 @@
-"""The two update rules of the gradient baselines, each followed by clipping to [−1, 1].
+"""The two update rules of the gradient baselines, each followed by clipping to [−bound, bound].
 
 They are written out, not taken from ``torch.optim``, so that a whole training step is one graph for the compiler: its
 optimisers cut the graph in two.
@@ -16,11 +16,12 @@ from torch import Tensor
 
 
 class Optimizer(ABC):
-    """Changes weights in place. ``lr`` is the step size."""
+    """Changes weights in place. ``lr`` is the step size, ``bound`` what no weight exceeds."""
 
     default_lr: ClassVar[float]
 
-    def __init__(self, lr: float | None) -> None:
+    def __init__(self, lr: float | None, bound: float = 1.0) -> None:
+        self.bound = bound
         self.lr = self.default_lr if lr is None else lr
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
@@ -45,7 +46,7 @@ class SGD(Optimizer):
     def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
         for w, gradient in zip(weights, gradients, strict=True):
             # Not add_ with alpha=-lr: torch 2.13 compiles that, on the result of a product, as if alpha were 1.
-            w.sub_(gradient, alpha=self.lr).clamp_(-1.0, 1.0)
+            w.sub_(gradient, alpha=self.lr).clamp_(-self.bound, self.bound)
 
 
 class Adam(Optimizer):
@@ -69,7 +70,7 @@ class Adam(Optimizer):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             step = mean / (square.sqrt().mul_(unbias)).add_(self.EPSILON)
-            w.sub_(step.mul_(rate)).clamp_(-1.0, 1.0)
+            w.sub_(step.mul_(rate)).clamp_(-self.bound, self.bound)
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}

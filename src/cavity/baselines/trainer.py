@@ -14,7 +14,7 @@ from cavity.baselines.classifier import Classifier
 from cavity.calibration import expected_calibration_error, negative_log_likelihood
 from cavity.data.batches import Batches
 from cavity.landscape import mean_overlap
-from cavity.metrics import EpochRecord, percent_wrong
+from cavity.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.trainer import SEED_RANGE
 
 
@@ -73,9 +73,10 @@ class BaselineTrainer(ABC):
             raise ValueError(f"epochs must be a positive integer, got {epochs!r}")
         source = Batches(*self._checked(*train), batch_size)
         held_out = None if validation is None else self._checked(*validation)
+        sample = train_sample(source.x, source.y)
         self.stop = False
         while self.epoch < epochs and not self.stop:
-            self._epoch(source, held_out, callbacks)
+            self._epoch(source, sample, held_out, callbacks)
         return self.history
 
     def _checked(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +86,13 @@ class BaselineTrainer(ABC):
             self.net.output.check_values(y, self.net.outputs)
         return x, y.to(self.net.device)
 
-    def _epoch(self, source: Batches, validation: tuple[Tensor, Tensor] | None, callbacks: Sequence[Listener]) -> None:
+    def _epoch(
+        self,
+        source: Batches,
+        sample: tuple[Tensor, Tensor],
+        validation: tuple[Tensor, Tensor] | None,
+        callbacks: Sequence[Listener],
+    ) -> None:
         """The rest of the current epoch, then its record."""
         if self.batch == 0:
             self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
@@ -101,24 +108,24 @@ class BaselineTrainer(ABC):
                 return
             started = time.perf_counter()
         self.epoch, self.batch = self.epoch + 1, 0
-        self.history.append(self._record((source.x, source.y), validation))
+        self.history.append(self._record(sample, validation))
         for callback in callbacks:
             callback.on_epoch(self, self.history[-1])
 
     def _record(self, train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor] | None) -> EpochRecord:
-        """A baseline predicts with one set of weights, so there are no Bayesian errors; NLL and ECE are its own."""
+        """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
         nll = ece = None
         if test is not None:
             probabilities, labels = self.net.predict_proba(test[0]), self._columns(test[1])
             nll = float(negative_log_likelihood(probabilities, labels))
             ece = float(expected_calibration_error(probabilities, labels))
-        weights = self.net.point_weights()
+        weights = self.net.mean_weights()
         return EpochRecord(
             epoch=self.epoch,
             train_error=self._error(*train),
             test_error=None if test is None else self._error(*test),
-            train_error_bayes=None,
-            test_error_bayes=None,
+            train_error_bayes=self._error(*train, "bayes") if self.net.bayesian else None,
+            test_error_bayes=self._error(*test, "bayes") if self.net.bayesian and test is not None else None,
             test_nll=nll,
             test_ece=ece,
             seconds=self.seconds,
@@ -126,8 +133,8 @@ class BaselineTrainer(ABC):
             overlap=[float(mean_overlap(w)) for w in weights],
         )
 
-    def _error(self, x: Tensor, y: Tensor) -> float:
-        predicted = self.net.predict(x)
+    def _error(self, x: Tensor, y: Tensor, method: str = "point") -> float:
+        predicted = self.net.predict(x, method)
         return percent_wrong(predicted, y.reshape(predicted.shape))
 
     def _columns(self, y: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
 """Checkpoints: one safetensors file with everything a run needs to go on exactly where it was.
 
-Tensors: ``network.…`` (field, precision, mean, variance, mask of each layer), ``generator`` (the trainer's), ``mean``
-and ``std`` of the data. Metadata: format, version, the configuration, the trainer's position and metrics, what the
-data are, and a SHA-256 of the whole file in which its own digits count as zeros. Nothing is ever unpickled.
+Tensors: ``network.…`` (field, precision, mean, variance, mask of each layer), ``generator`` and ``trainer.…`` (what an
+optimiser remembers, for baselines), ``mean`` and ``std`` of the data. Metadata: format, version, the configuration, the
+trainer's position and metrics, what the data are, and a SHA-256 of the whole file in which its own digits count as
+zeros. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cavity.callbacks import Callback
 from cavity.runs.storage import write_whole
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from cavity.data import Dataset
     from cavity.metrics import EpochRecord
-    from cavity.network import Network
     from cavity.pasp import StepInfo
     from cavity.trainer import Trainer
 
@@ -37,6 +37,18 @@ BLANK = "0" * 64
 #: No header of ours is near this; a longer one is not worth reading into memory.
 MAX_HEADER = 1 << 26
 LENGTH_BYTES = 8
+
+
+#: Stands in the trainer's plain state for a tensor that is kept beside it; its value is the tensor's name.
+LIFTED = "tensor"
+
+
+class Stateful(Protocol):
+    """A trainer: its state is made of plain values, lists, dictionaries and tensors."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class CheckpointError(ValueError):
@@ -72,7 +84,7 @@ class Checkpoint:
     config: Mapping[str, Any]
     task: Task | None
 
-    def restore(self, net: Network, trainer: Trainer | None = None) -> None:
+    def restore(self, net: nn.Module, trainer: Stateful | None = None) -> None:
         """Put the state into a network, and a trainer, built like those that were saved."""
         try:
             net.load_state_dict(dict(self.network))
@@ -85,8 +97,8 @@ class Checkpoint:
 
 def save_checkpoint(
     path: str | os.PathLike[str],
-    net: Network,
-    trainer: Trainer,
+    net: nn.Module,
+    trainer: Stateful,
     *,
     config: Mapping[str, Any] | None = None,
     task: Task | None = None,
@@ -95,6 +107,7 @@ def save_checkpoint(
     state = trainer.state_dict()
     tensors = {f"network.{name}": _plain(tensor) for name, tensor in net.state_dict().items()}
     tensors["generator"] = _plain(state.pop("generator"))
+    state = _lift(state, "trainer", tensors)
     about = None
     if task is not None:
         tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
@@ -107,6 +120,27 @@ def save_checkpoint(
     size = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
     header = content[:size].replace(_entry(BLANK), _entry(digest), 1)
     write_whole(Path(path), header + content[size:])
+
+
+def _lift(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """``value`` with a reference for each tensor in it, which goes to ``tensors``."""
+    if isinstance(value, Tensor):
+        tensors[name] = _plain(value)
+        return {LIFTED: name}
+    if isinstance(value, dict):
+        return {key: _lift(item, f"{name}.{key}", tensors) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_lift(item, f"{name}.{number}", tensors) for number, item in enumerate(value)]
+    return value
+
+
+def _lower(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """``_lift`` undone."""
+    if isinstance(value, dict):
+        if value.keys() == {LIFTED}:
+            return tensors[value[LIFTED]]
+        return {key: _lower(item, tensors) for key, item in value.items()}
+    return [_lower(item, tensors) for item in value] if isinstance(value, list) else value
 
 
 def _plain(tensor: Tensor) -> Tensor:
@@ -169,7 +203,7 @@ def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, st
     return Checkpoint(
         path=path,
         network={name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
-        trainer={**json.loads(metadata["trainer"]), "generator": tensors["generator"].to(torch.uint8)},
+        trainer={**_lower(json.loads(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
         config=json.loads(metadata["config"]),
         task=task,
     )

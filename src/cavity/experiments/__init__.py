@@ -1,0 +1,37 @@
+"""Every table and figure of the paper, one small module each, on one grid.
+
+Importing this package is cheap: an experiment's module is imported when it is run.
+"""
+
+from __future__ import annotations
+
+#: Name → module, and what it shows in a line.
+EXPERIMENTS: dict[str, tuple[str, str]] = {
+    "table-datasets": (
+        "cavity.experiments.table_datasets",
+        "test and training errors of BinaryNet, BP, AMP and MF on three data sets, two-class and multi-class",
+    ),
+    "curves-architectures": (
+        "cavity.experiments.curves_architectures",
+        "learning curves on Fashion-MNIST for several architectures and batch sizes, epochs to a given error",
+    ),
+    "sparsity": ("cavity.experiments.sparsity", "test error against the fraction of masked weights, MNIST"),
+    "bayesian-binary": (
+        "cavity.experiments.bayesian_binary",
+        "point-wise and Bayesian error with binary weights, two-class MNIST: BP, EBP, gradient descent",
+    ),
+    "bayesian-continuous": (
+        "cavity.experiments.bayesian_continuous",
+        "point-wise and Bayesian error with continuous weights, two-class MNIST: BP, EBP, gradient descent",
+    ),
+    "continual": ("cavity.experiments.continual", "six permuted MNIST tasks in sequence: BP and BinaryNet"),
+    "argmax-versions": ("cavity.experiments.argmax_versions", "the paper's two argmax outputs and the exact one"),
+    "local-energy": ("cavity.experiments.local_energy", "training error against the fraction of flipped weights"),
+    "polarization": ("cavity.experiments.polarization", "polarisation and overlaps of each layer beside the errors"),
+    "initialization": ("cavity.experiments.initialization", "distribution of the initial magnetisations"),
+    "fixed-hyperparameters": (
+        "cavity.experiments.fixed_hyperparameters",
+        "what rho = 1 and damping 0.8 everywhere lose against the tuned values",
+    ),
+    "timing": ("cavity.experiments.timing", "time per epoch against batch size"),
+}

@@ -1,0 +1,79 @@
+"""Setups survive JSON, and build what they say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cavity.baselines import BinaryNetTrainer, ExpectationTrainer, PerceptronTrainer
+from cavity.experiments.experiment import Cell, Record, find, longest
+from cavity.experiments.scale import Request, Size
+from cavity.experiments.setup import METHODS, Setup, build, load
+from cavity.trainer import Trainer
+from experiments.helpers import cell, record, tiny
+
+
+def test_a_setup_survives_json():
+    setup = tiny(rho=(1.0, 1.0, 0.9), damping=(0.1, 0.2, 0.3))
+    assert Setup.from_dict(json.loads(json.dumps(setup.as_dict()))) == setup
+    with pytest.raises(ValueError, match="a setup has activation"):
+        Setup.from_dict({"method": "bp"})
+    with pytest.raises(ValueError, match=r"method must be one of bp, .*got 'belief'"):
+        tiny(method="belief")
+
+
+def test_keys_tell_cells_apart_and_are_the_same_after_json():
+    one = cell()
+    assert Cell.from_dict(json.loads(json.dumps(one.as_dict()))).key == one.key
+    others = [cell(seed=1), cell(epochs=3), cell(density=0.5), Cell("digits-mf", one.setup, "laptop")]
+    others.append(Cell("digits-mf", one.setup, "smoke", {"sparsity": 0.5}))
+    assert len({other.key for other in (one, *others)}) == 6
+    assert one.key.startswith("digits-mf-0-")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_is_built_as_it_says(method):
+    kinds = {"ebp": ExpectationTrainer, "sgd": PerceptronTrainer, "adam": PerceptronTrainer}
+    kind = BinaryNetTrainer if method.startswith("binarynet") else kinds.get(method, Trainer)
+    two = tiny(method=method, dataset="digits-two-class")
+    data = load(two)
+    assert set(data.y_train.tolist()) == {-1, 1}
+    assert (len(data.x_train), len(data.x_test)) == (100, 50)
+    assert isinstance(build(two, data), kind)
+    assert build(two, data).net.outputs == 1
+    assert build(tiny(method=method), load(tiny())).net.outputs == 10
+
+
+def test_options_reach_the_trainer():
+    setup = tiny(method="bp", rho=(1.1, 1.2, 0.7), damping=(0.1, 0.2, 0.3), density=0.5, init=2.0, output="exact")
+    trainer = build(setup, load(setup))
+    assert (trainer.settings.rho, trainer.settings.damping) == (setup.rho, setup.damping)
+    assert trainer.net.output.method == "exact"
+    layer = trainer.net.weighted()[0]
+    assert 0.3 < layer.free_weights / layer.field.numel() < 0.7
+    assert float(layer.field[layer.mask].std()) == pytest.approx(2.0, rel=0.2)
+    assert build(tiny(method="bp"), load(tiny())).settings.rho == (1.0001, 1.0001, 0.9)
+
+
+def test_a_request_changes_what_it_names():
+    sizes = {"paper": Size(100, 5, ("mnist",), 101), "laptop": Size(30, 1, ("mnist",), 51)}
+    assert Request().size(sizes) == sizes["paper"]
+    changed = Request("laptop", seeds=2, datasets=("digits",)).size(sizes)
+    assert changed == Size(30, 2, ("digits",), 51)
+
+
+def test_of_shorter_and_longer_runs_the_longest_counts():
+    short, long, other = record(3.0, epochs=2), record(2.0, epochs=5), record(1.0, seed=1)
+    assert longest([short, other, long]) == [long, other]
+    assert longest([long, other, short]) == [long, other]
+
+
+def test_records_survive_json():
+    one = record(3.0)
+    assert Record.from_dict(json.loads(json.dumps(one.as_dict()))) == one
+
+
+def test_unknown_experiments_are_named():
+    with pytest.raises(ValueError, match="no experiment 'sparcity'; did you mean sparsity"):
+        find("sparcity")
