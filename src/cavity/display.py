@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two pictures: often enough to look alive, and less than a hundredth of the time.
 REFRESH = 0.5
+#: One mini-batch in so many counts for the error on the way.
+COUNTED = 4
 #: Width of the progress bar.
 BAR = 20
 
@@ -48,17 +50,20 @@ def duration(seconds: float) -> str:
 
 
 class RunningError:
-    """How many samples of the current epoch were predicted wrongly before they were learnt: it comes for free."""
+    """How many samples of the current epoch were predicted wrongly before they were learnt, by every few mini-batches:
+    training has made the prediction anyway."""
 
     def __init__(self) -> None:
         self.seen = 0
         self.wrong: Tensor | None = None
 
     def add(self, trainer: Trainer, info: StepInfo) -> None:
-        """Count one mini-batch; nothing waits for the device."""
+        """Count the mini-batch if it is its turn; nothing waits for the device."""
         if trainer.batch == 1:
             self.seen, self.wrong = 0, None
-        decided = trainer.net.output.decide(info.output)
+        if trainer.batch % COUNTED != 1:
+            return
+        decided = trainer.net.output.predict(info.output.mean)
         wrong = (decided != info.labels.reshape(decided.shape)).sum()
         self.seen += decided.numel()
         self.wrong = wrong if self.wrong is None else self.wrong + wrong

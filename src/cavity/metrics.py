@@ -23,7 +23,7 @@ class Scores(NamedTuple):
 
 
 #: Training errors are measured on so many samples, always the same: all of them would cost a large part of an epoch.
-TRAIN_SAMPLES = 5_000
+TRAIN_SAMPLES = 2_000
 
 
 def train_sample(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
