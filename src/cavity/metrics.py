@@ -26,11 +26,11 @@ class Scores(NamedTuple):
 TRAIN_SAMPLES = 2_000
 
 
-def train_sample(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def train_sample(x: Tensor, y: Tensor, samples: int = TRAIN_SAMPLES) -> tuple[Tensor, Tensor]:
     """The samples that training errors are measured on, (x, y) themselves if they are few."""
-    if len(x) <= TRAIN_SAMPLES:
+    if len(x) <= samples:
         return x, y
-    chosen = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:TRAIN_SAMPLES].to(x.device)
+    chosen = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:samples].to(x.device)
     return x[chosen], y[chosen]
 
 

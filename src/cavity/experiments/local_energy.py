@@ -74,7 +74,7 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     from cavity.metrics import percent_wrong, train_sample
 
     trainer, dataset = trained(cell.setup, folder, progress)
-    x, y = train_sample(dataset.x_train, dataset.y_train)
+    x, y = train_sample(dataset.x_train, dataset.y_train, 10_000)
     output = trainer.net.output
 
     def error(weights: Sequence[Tensor]) -> float:
