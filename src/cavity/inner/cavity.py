@@ -20,8 +20,8 @@ from cavity.fusion import Kernels
 from cavity.inner.algorithm import Factor
 from cavity.messages import Fields, Preactivation, Target
 
-#: Edges evaluated at once: small enough to stay in cache, large enough to hide the cost of a call.
-CHUNK_EDGES = 1 << 20
+#: Edges evaluated at once: little memory, and many enough to hide the cost of a call.
+CHUNK_EDGES = 1 << 22
 
 
 class Sums(NamedTuple):
@@ -37,29 +37,33 @@ def row_chunks(rows: int, edges_per_row: int) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def edge_gradients(
+def chunk_sums(
     gradient: Callable[[Any, Preactivation], Tensor],
     message: Fields | Target,
     pre: Preactivation,
     m: Tensor,
     X: Tensor,
-) -> Tensor:
-    """g_{kn→i} (rows, outputs, columns) for message and (ω, V) of shape (rows, outputs, 1), m (outputs, columns) and
-    X (rows, columns)."""
-    return gradient(message, Preactivation(pre.mean - m * X.unsqueeze(1), pre.variance))
+    H: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """B (rows, columns) and H with what these factors add, for message and (ω, V) of shape (rows, outputs, 1), m and H
+    (outputs, columns) and X (rows, columns).
+
+    Products and sums, not contractions, because they are fused. B is formed even where nobody asks for it: with one use
+    alone, g would be folded into its sum, which takes longer than storing it.
+    """
+    x = X.unsqueeze(1)
+    g = gradient(message, Preactivation(pre.mean - m * x, pre.variance))
+    return (g * m).sum(dim=1), H + (g * x).sum(dim=0)
 
 
 def exact_sums(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, run: Kernels) -> Sums:
     """B and H from means m (outputs, columns) and x̂ (samples, *input_shape), edge by edge."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     factor = factor.by_edge(coupling)
-    B = torch.empty_like(X) if want_inputs else None
-    H = torch.zeros_like(m)
-    evaluate = run(edge_gradients)
+    H, B = torch.zeros_like(m), []
+    evaluate = run(chunk_sums)
     for rows in row_chunks(len(X), m.numel()):
         part = factor.chunk(rows)
-        g = evaluate(part.channel.gradient, part.message, part.pre, m, X[rows])
-        H += torch.einsum("rki,ri->ki", g, X[rows])
-        if B is not None:
-            B[rows] = torch.einsum("rki,ki->ri", g, m)
-    return Sums(None if B is None else coupling.scatter(coupling.without_constant(B)), H)
+        B_rows, H = evaluate(part.channel.gradient, part.message, part.pre, m, X[rows], H)
+        B.append(B_rows)
+    return Sums(coupling.scatter(coupling.without_constant(torch.cat(B))) if want_inputs else None, H)

@@ -31,8 +31,8 @@ ORDERS = (1, 2, 3, 4, 6, 8)
 SHARES = (0.0, 0.01, 0.03, 0.1, 0.2)
 #: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
 EXACT_COST = 150.0
-#: The entries that fit worst are looked at, but weights move until the next look: choose for half the tolerance.
-MARGIN = 0.5
+#: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance.
+MARGIN = 0.7
 #: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
 INTERVAL = 256
 #: Units and factors that are looked at, and about how many factors the sums of H are taken over.
