@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
 
+import cavity
 from cavity.bench.peak import peak_bytes
 
 CPU = torch.device("cpu")
@@ -49,3 +51,16 @@ def test_only_the_second_call_counts():
         kept.append(torch.zeros((1 << 20) if not kept else (1 << 10)))
 
     assert peak_bytes(lambda: step, CPU) == (1 << 10) * 4
+
+
+@pytest.mark.parametrize("algorithm", ["bp", "bpi"])
+def test_a_step_of_bp_holds_no_tensor_of_samples_by_units_by_inputs(algorithm):
+    """784-501-501-10 at batch 1024: a K×N×M tensor of the first layer would be 1.6 GB. The step looks at its series."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(1024, 784, generator=generator), torch.randint(10, (1024,), generator=generator)
+
+    def make():
+        trainer = cavity.Trainer(cavity.mlp(784, (501, 501), 10), algorithm, compile=False)
+        return partial(trainer.step, x, y)
+
+    assert 10e6 < peak_bytes(make, CPU) < 200e6
