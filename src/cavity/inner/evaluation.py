@@ -14,8 +14,11 @@ import torch
 from torch import Tensor
 
 from cavity.couplings.base import Coupling
+from cavity.couplings.dense import Dense
+from cavity.fusion import EAGER
 from cavity.inner.algorithm import Factor, Series, Site
-from cavity.inner.series import LARGEST_ORDER, coefficients, largest_edge, misfit
+from cavity.inner.cavity import Sums, exact_sums
+from cavity.inner.series import LARGEST_ORDER, coefficients, largest_edge, misfit, series_sums
 from cavity.messages import Fields, Preactivation, Target, relayout
 
 Accuracy = float | int | Literal["exact"] | None
@@ -123,12 +126,13 @@ class Evaluation:
 
 
 class Look(NamedTuple):
-    """Some factors (rows, units) with all their edges: exact gradients (rows, units, columns), m and X of them."""
+    """Some factors (rows, units) with all their edges, as a layer of its own, and its exact sums."""
 
+    coupling: Dense
     factor: Factor
     m: Tensor
     X: Tensor
-    exact: Tensor
+    exact: Sums
 
 
 def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor, units: Tensor) -> Look:
@@ -139,27 +143,8 @@ def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor,
 
     part = Factor(factor.channel, relayout(factor.message, pick), Preactivation(*map(pick, factor.pre)))
     m, X = m[units], X[rows]
-    wide = Factor(
-        part.channel,
-        relayout(part.message, lambda tensor: tensor.unsqueeze(2)),
-        Preactivation(*(tensor.unsqueeze(2) for tensor in part.pre)),
-    )
-    return Look(part, m, X, wide.gradient_without(m * X.unsqueeze(1)))
-
-
-def series_gradients(seen: Look, series: Series, reach: Tensor) -> Tensor:
-    """What the series makes of g_{kn→i} at the factors looked at, (rows, units, columns)."""
-    gradient, message, pre = seen.factor.channel.gradient, seen.factor.message, seen.factor.pre
-    c = coefficients(gradient, message, pre, reach, series.order)
-    z = seen.m * seen.X.unsqueeze(1) / reach
-    g = torch.zeros_like(z)
-    for c_p in reversed(c):
-        g = c_p.unsqueeze(2) + z * g
-    if series.share > 0:
-        gap = misfit(gradient, message, pre, reach, c).reshape(-1)
-        worst = torch.topk(gap, max(1, int(series.share * gap.numel()))).indices
-        g.view(-1, g.shape[2])[worst] = seen.exact.reshape(-1, g.shape[2])[worst]
-    return g
+    alone = Dense(m.shape[1], m.shape[0])
+    return Look(alone, part, m, X, exact_sums(alone, part, m, X, True, EAGER))
 
 
 def choose(
@@ -193,16 +178,16 @@ def worst(gaps: Tensor, count: int) -> Tensor:
 
 def error_on_weights(seen: Look, series: Series, reach: Tensor) -> float:
     """Largest error of H_ki = Σ_n x̂_in g_{kn→i} relative to the largest |H_ki|, over the units looked at."""
-    exact = torch.einsum("rki,ri->ki", seen.exact, seen.X)
-    guess = torch.einsum("rki,ri->ki", series_gradients(seen, series, reach), seen.X)
-    return relative_error(guess, exact)
+    guess = series_sums(seen.coupling, seen.factor, seen.m, seen.X, series, False, reach)
+    return relative_error(guess.weights, seen.exact.weights)
 
 
 def error_on_inputs(seen: Look, series: Series, reach: Tensor) -> float:
     """Largest error of B_in = Σ_k m_ki g_{kn→i} relative to the largest |B_in|, over the factors looked at."""
-    exact = torch.einsum("rki,ki->ri", seen.exact, seen.m)
-    guess = torch.einsum("rki,ki->ri", series_gradients(seen, series, reach), seen.m)
-    return relative_error(guess, exact)
+    guess = series_sums(seen.coupling, seen.factor, seen.m, seen.X, series, True, reach)
+    assert guess.inputs is not None
+    assert seen.exact.inputs is not None
+    return relative_error(guess.inputs, seen.exact.inputs)
 
 
 def relative_error(guess: Tensor, exact: Tensor) -> float:

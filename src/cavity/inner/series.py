@@ -110,9 +110,18 @@ def largest_edge(m: Tensor, x: Tensor, bias: bool) -> Tensor:
     return m.abs().amax() * (top.clamp_min(1.0) if bias else top.clamp_min(TINY))
 
 
-def series_sums(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, series: Series, want_inputs: bool) -> Sums:
-    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape)."""
-    reach = largest_edge(m, x, coupling.bias).clamp_min(TINY)
+def series_sums(
+    coupling: Coupling,
+    factor: Factor,
+    m: Tensor,
+    x: Tensor,
+    series: Series,
+    want_inputs: bool,
+    reach: Tensor | None = None,
+) -> Sums:
+    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape); ``reach`` is T if this is part of a
+    larger layer."""
+    reach = largest_edge(m, x, coupling.bias).clamp_min(TINY) if reach is None else reach
     gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
     c = coefficients(gradient, message, pre, reach, series.order)
     worst = None
