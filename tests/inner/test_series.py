@@ -61,7 +61,7 @@ def test_the_chosen_series_holds_the_tolerance_from_unpolarised_to_polarised(q: 
     m = magnetisations((60, 784), q, generator)
     x = torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
     factor = hidden_factor(coupling, m, x, strength, seed=1)
-    series = choose(coupling, factor, m, x, True, 0.5 * TOLERANCE)
+    series = choose(coupling, factor, m, x, True, TOLERANCE)
     on_inputs, on_weights = errors(coupling, factor, m, x, series)
     assert float(on_inputs) <= TOLERANCE
     assert float(on_weights) <= TOLERANCE
@@ -173,6 +173,18 @@ def test_looks_are_rare() -> None:
         if evaluation._due():
             due.append(call)
     assert due == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+
+def test_the_costliest_of_the_last_looks_is_used(monkeypatch) -> None:
+    chosen = [Series(2), Series(4), None, *[Series(2)] * 9]
+    monkeypatch.setattr("cavity.inner.evaluation.choose", lambda *_: chosen.pop(0))
+    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
+    used = [site.evaluation.look(site, None, None, None, None) for _ in range(12)]
+    # Exact evaluation serves once, order 4 for seven more looks.
+    assert used == [Series(2), Series(4), None, *[Series(4)] * 7, Series(2), Series(2)]
+    other = Evaluation()
+    other.load_state_dict(site.evaluation.state_dict())
+    assert (other.series, other.recent) == (site.evaluation.series, site.evaluation.recent)
 
 
 def test_nodes_span_the_range() -> None:

@@ -34,8 +34,13 @@ ORDERS = (1, 2, 3, 4, 6, 8)
 SHARES = (0.0, 0.01, 0.03, 0.1, 0.2)
 #: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
 EXACT_COST = 150.0
-#: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance.
-MARGIN = 0.7
+#: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance,
+#: and for much less once the largest edge is within reach of the smallest √V, where one mini-batch in a few holds
+#: factors that fit several times worse.
+MARGIN, CAREFUL_MARGIN = 0.7, 0.25
+CAREFUL_REACH = 0.3
+#: The costliest series of so many looks is used.
+REMEMBERED = 8
 #: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
 INTERVAL = 256
 #: Units and factors that are looked at, and about how many factors the sums of H are taken over.
@@ -93,6 +98,8 @@ class Evaluation:
     def __init__(self, accuracy: Accuracy = None) -> None:
         self.accuracy = check_accuracy(accuracy)
         self.series: Series | None = FIRST
+        #: What the last looks chose.
+        self.recent: list[Series | None] = []
         self.calls = 0
 
     def plan(self, site: Site, x: Tensor) -> Plan:
@@ -110,19 +117,26 @@ class Evaluation:
     def look(self, site: Site, m: Tensor, x: Tensor, message: Fields | Target, pre: Preactivation) -> Series | None:
         """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge."""
         tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
-        factor = Factor(site.channel, message, pre)
-        self.series = choose(site.coupling, factor, m, x, site.below is not None, MARGIN * tolerance)
+        factor, want_inputs = Factor(site.channel, message, pre), site.below is not None
+        chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance)
+        # Edge by edge costs too much to be kept up for what one mini-batch needed.
+        self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
+        ordered = [*candidates(want_inputs), None]
+        self.series = max(self.recent, key=ordered.index)
         return self.series
 
     def _due(self) -> bool:
         return self.calls % INTERVAL == 0 if self.calls >= INTERVAL else self.calls & (self.calls - 1) == 0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"calls": self.calls, "series": None if self.series is None else list(self.series)}
+        series, *recent = (None if one is None else list(one) for one in (self.series, *self.recent))
+        return {"calls": self.calls, "series": series, "recent": recent}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.calls = state["calls"]
-        self.series = None if state["series"] is None else Series(*state["series"])
+        self.series, *self.recent = (
+            None if one is None else Series(*one) for one in (state["series"], *state.get("recent", ()))
+        )
 
 
 class Look(NamedTuple):
@@ -150,10 +164,12 @@ def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor,
 def choose(
     coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, tolerance: float
 ) -> Series | None:
-    """The cheapest series within ``tolerance`` on the entries looked at; None if there is none. Waits for the
+    """The cheapest series within a part of ``tolerance`` on the entries looked at; None if there is none. Waits for the
     device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = largest_edge(m, x, coupling.bias)
+    near = bool(reach < CAREFUL_REACH * factor.pre.variance.min().sqrt())
+    tolerance = (MARGIN if near else CAREFUL_MARGIN) * tolerance
     gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
     c = coefficients(gradient, message, pre, reach, FIRST.order)
     gaps = coupling.factors(misfit(gradient, message, pre, reach, c))
