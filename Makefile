@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow clean
+.PHONY: help demo test slow docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -21,8 +21,12 @@ test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check
 slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out
 	$(BIN)/python -m pytest -q -m slow --timeout 3600
 
+# Not --quiet: mkdocs would not count the warnings that --strict is about.
+docs: $(VENV)/docs.stamp  ## the documentation site, into site/; its code blocks are run by `make test`
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean:  ## remove .venv, caches and build output
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # `python -m venv` is run again on an existing .venv on purpose: it mends one that was cut short or lost its interpreter.
@@ -34,4 +38,9 @@ $(VENV)/runtime.stamp: pyproject.toml constraints.txt
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e ".[dev]"
+	@touch $(VENV)/runtime.stamp $@
+
+$(VENV)/docs.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e ".[docs]"
 	@touch $(VENV)/runtime.stamp $@

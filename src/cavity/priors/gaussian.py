@@ -13,26 +13,38 @@ from cavity.messages import Fields, Moments
 from cavity.priors.base import Prior, check_epsilon
 
 
-def _precision(natural: Fields) -> Tensor:
-    assert natural.precision is not None
-    return natural.precision.clamp_min(PRECISION_FLOOR)
-
-
 class Gaussian(Prior):
-    """Real weights with natural parameters h (mean times precision) and λ (precision)."""
+    """Real weights with natural parameters h (mean times precision) and λ (precision).
+
+    Messages can lower λ step by step until it is negative, where several samples of a mini-batch contradict what the
+    weights are sure of. ``floor`` > 0 takes λ for at least floor·N, N being the inputs of a unit and so the λ that
+    weights of init 1 start from; 0 keeps λ positive and no more.
+    """
 
     name: ClassVar[str] = "gaussian"
+
+    def __init__(self, floor: float = 0.0) -> None:
+        if not 0 <= floor <= 1:
+            raise ValueError(f"floor must be a fraction of the initial precision, in [0, 1], got {floor}")
+        self.floor = float(floor)
+
+    def _least(self, natural: Fields) -> float:
+        return max(PRECISION_FLOOR, self.floor * natural.field.shape[-1])
+
+    def _precision(self, natural: Fields) -> Tensor:
+        assert natural.precision is not None
+        return natural.precision.clamp_min(self._least(natural))
 
     @property
     def largest_square(self) -> float:
         return 0.0
 
     def value(self, natural: Fields) -> Tensor:
-        precision = _precision(natural)
+        precision = self._precision(natural)
         return 0.5 * (natural.field.square() / precision + math.log(2 * math.pi) - torch.log(precision))
 
     def moments(self, natural: Fields) -> Moments:
-        precision = _precision(natural)
+        precision = self._precision(natural)
         return Moments(natural.field / precision, precision.reciprocal())
 
     def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
@@ -58,4 +70,4 @@ class Gaussian(Prior):
 
     def clamped(self, natural: Fields) -> Tensor:
         assert natural.precision is not None
-        return (natural.precision < PRECISION_FLOOR).sum()
+        return (natural.precision < self._least(natural)).sum()

@@ -1,0 +1,222 @@
+"""What classifier and regressor share: parameters, inputs, training, prediction."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from cavity.callbacks import Callback
+from cavity.data.batches import Batches
+from cavity.estimator import defaults
+from cavity.estimator.listeners import KeepBest, display
+from cavity.network import Network, mlp
+from cavity.trainer import Trainer
+from cavity.uncertainty import draw_weights, predict_with
+
+if TYPE_CHECKING:
+    from cavity.channels import Output
+
+#: Seeds are drawn from ``random_state`` below this, its usual bound.
+SEED_BOUND = np.iinfo(np.int32).max
+
+
+class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
+    """The common part; see ``MessagePassingClassifier`` for the parameters."""
+
+    network_: Network
+    n_features_in_: int
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (501,),
+        *,
+        weights: str = "gaussian",
+        activation: str = "sign",
+        algorithm: str = "mf",
+        epochs: int = 20,
+        batch_size: int | None = None,
+        rho: float | Sequence[float] | None = None,
+        damping: float | Sequence[float] = 0.8,
+        inner_iterations: int = 1,
+        bias: bool | None = None,
+        density: float = 1.0,
+        init: float = 1.0,
+        standardize: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 5,
+        compile: bool | Literal["auto"] = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.weights = weights
+        self.activation = activation
+        self.algorithm = algorithm
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.rho = rho
+        self.damping = damping
+        self.inner_iterations = inner_iterations
+        self.bias = bias
+        self.density = density
+        self.init = init
+        self.standardize = standardize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.compile = compile
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @abstractmethod
+    def _output(self) -> tuple[int, Output | str]:
+        """Units of the last layer, and the channel on top of it."""
+
+    @abstractmethod
+    def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
+        """What else listens to a fit, on the training data."""
+
+    def _start(self, X: NDArray[np.float64]) -> None:
+        """A fresh network, and the standardisation of ``X``."""
+        generator = check_random_state(self.random_state)
+        self.seed_ = int(generator.randint(SEED_BOUND))
+        self.scaler_ = StandardScaler().fit(X) if self.standardize else None
+        outputs, output = self._output()
+        self.network_ = mlp(
+            self.n_features_in_,
+            defaults.widths(self.hidden),
+            outputs,
+            weights=defaults.prior(self.weights),
+            activation=self.activation,
+            output=output,
+            bias=defaults.bias(self.weights) if self.bias is None else self.bias,
+            density=self.density,
+            init=self.init,
+            seed=self.seed_,
+        )
+        self.n_steps_, self.n_epochs_ = 0, 0
+
+    def _trainer(self, steps: int) -> Trainer:
+        """A trainer of the network for a run of ``steps`` mini-batches; another seed each time it goes on."""
+        layers = len(self.network_.layers)
+        return Trainer(
+            self.network_,
+            self.algorithm,
+            rho=defaults.rho(self.weights, layers, steps) if self.rho is None else self.rho,
+            damping=self.damping,
+            inner_iterations=self.inner_iterations,
+            compile=self.compile,
+            seed=self.seed_ + self.n_steps_,
+        )
+
+    def _batch_size(self, samples: int) -> int:
+        given = self.batch_size
+        return defaults.batch_size(samples) if given is None else defaults.positive("batch_size", given)
+
+    def _train(self, x: Tensor, y: Tensor, validation: tuple[Tensor, Tensor] | None) -> None:
+        """All epochs, or as many as early stopping wants; then the best state if there was a validation set."""
+        batches, epochs = Batches(x, y, self._batch_size(len(x))), defaults.positive("epochs", self.epochs)
+        trainer = self._trainer(epochs * len(batches))
+        best = KeepBest(defaults.positive("patience", self.patience))
+        with display(self.verbose, epochs, len(batches)) as shown:
+            # The best state comes first: the noise it keeps is the one that its NLL was measured with.
+            listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
+            self.history_ = trainer.fit(
+                (x, y),
+                epochs=epochs,
+                validation=validation,
+                batch_size=batches.batch_size,
+                callbacks=listeners,
+            )
+        best.restore(self.network_)
+        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
+
+    def _pass_once(self, x: Tensor, y: Tensor) -> None:
+        """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior."""
+        size = self._batch_size(len(x))
+        trainer = self._trainer(defaults.positive("epochs", self.epochs) * math.ceil(len(x) / size))
+        order = torch.randperm(len(x), generator=trainer.generator)
+        for index in torch.split(order, size):
+            trainer.step(x[index], y[index])
+        self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
+
+    def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
+        if not self.early_stopping:
+            return np.arange(samples), None
+        from sklearn.model_selection import train_test_split
+
+        held = max(1, round(self.validation_fraction * samples))
+        if not 0 < self.validation_fraction < 1 or held >= samples:
+            raise ValueError(
+                f"validation_fraction must be in (0, 1) and leave a sample to train on, got {self.validation_fraction} "
+                f"of n_samples = {samples}"
+            )
+        if labels is not None:
+            counts = np.unique(labels, return_counts=True)[1]
+            labels = labels if counts.min() >= 2 and len(counts) <= min(held, samples - held) else None
+        train, validation = train_test_split(
+            np.arange(samples), test_size=held, random_state=self.seed_, stratify=labels
+        )
+        return train, validation
+
+    def _exact(self) -> Network:
+        """The network in float64, for predictions: a row's must not depend on the rows around it, and rounding does."""
+        return copy.deepcopy(self.network_).double()
+
+    def _inputs(self, X: NDArray[np.float64]) -> Tensor:
+        """Standardised, in float64; the values fit into the network's float32."""
+        if self.scaler_ is not None:
+            with warnings.catch_warnings():
+                # A value beyond float64 after scaling is reported below, by its place.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                X = self.scaler_.transform(X)
+        self._require_finite(np.abs(X) <= np.finfo(np.float32).max, "too large for float32")
+        return torch.from_numpy(np.ascontiguousarray(X))
+
+    def _checked(self, X: ArrayLike) -> Tensor:
+        """Inputs of a prediction; ValueError for a wrong width or what is not finite."""
+        check_is_fitted(self, "network_")
+        array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        self._require_finite(np.isfinite(array), "NaN or infinity (inf)")
+        return self._inputs(array)
+
+    def _require_finite(self, good: NDArray[np.bool_], problem: str) -> None:
+        """ValueError with the place of the first value that is not ``good``, (samples, features)."""
+        if not good.all():
+            row, column = np.argwhere(~good)[0]
+            raise ValueError(
+                f"X must hold finite numbers in its {good.shape[1]} columns: row {row}, column {column} is {problem}"
+            )
+
+    def sample(self, n: int = 1, random_state: int | None = None) -> list[list[NDArray[np.float32]]]:
+        """``n`` draws of all weights from the posterior, each a list of (outputs, inputs [+ 1 bias]) arrays.
+
+        ``predict_with(X, draw)`` predicts with one of them.
+        """
+        check_is_fitted(self, "network_")
+        draws = draw_weights(self.network_, n, self._generator(random_state))
+        return [[w.numpy() for w in draw] for draw in draws]
+
+    def _predict_with(self, X: ArrayLike, weights: Sequence[NDArray[np.float32]]) -> Tensor:
+        """What the network gives with these weights instead of its own."""
+        return predict_with(self._exact(), [torch.as_tensor(w).double() for w in weights], self._checked(X))
+
+    def _generator(self, random_state: int | None) -> torch.Generator:
+        """For draws of weights: seeded by ``random_state``, or by the estimator's own."""
+        seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(SEED_BOUND))
+        return torch.Generator().manual_seed(seed)

@@ -1,0 +1,106 @@
+"""Listeners of a fit: keep the best state, estimate the noise, show progress."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from cavity.callbacks import Callback
+from cavity.channels import GaussianOutput
+from cavity.display import LiveDisplay, PlainDisplay, duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from torch import Tensor
+
+    from cavity.metrics import EpochRecord
+    from cavity.network import Network
+    from cavity.pasp import StepInfo
+    from cavity.trainer import Trainer
+
+#: No noise variance below this share of the target's own: a network that fits every sample must not become certain.
+SMALLEST_NOISE = 1e-3
+#: Seconds of training from which on, and between which, the time left is told.
+PATIENCE = 2.0
+
+
+class KeepBest(Callback):
+    """Stops when the validation NLL has not improved for ``patience`` epochs; ``restore`` brings the best back."""
+
+    def __init__(self, patience: int) -> None:
+        self.patience, self.waited = patience, 0
+        self.best, self.epoch = float("inf"), 0
+        self.state: dict[str, Any] | None = None
+        self.noise: float | None = None
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        assert record.test_nll is not None
+        self.waited += 1
+        if record.test_nll < self.best:
+            self.best, self.epoch, self.waited = record.test_nll, record.epoch, 0
+            self.state = copy.deepcopy(trainer.net.state_dict())
+            self.noise = getattr(trainer.net.output, "noise", None)
+        trainer.stop = trainer.stop or self.waited >= self.patience
+
+    def restore(self, net: Network) -> None:
+        """Give ``net`` the state, and the noise, of the best epoch."""
+        if self.state is not None:
+            net.load_state_dict(self.state)
+            if isinstance(net.output, GaussianOutput) and self.noise is not None:
+                net.output.noise = self.noise
+
+
+class EstimateNoise(Callback):
+    """ν ← mean over the data of (y − ω)²: what the fit leaves over. The variance of a prediction, V + ν, adds to it the
+    doubt about the fit, which makes up for ν being small where the data are fitted too well."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.x, self.y = x, y
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        output = trainer.net.output
+        assert isinstance(output, GaussianOutput)
+        residual = self.y - trainer.net.predict_moments(self.x).mean.squeeze(1)
+        output.noise = max(float(residual.square().mean()), SMALLEST_NOISE)
+
+
+class TellTimeLeft(Callback):
+    """Prints after an epoch how long the others will take, where that is worth knowing."""
+
+    def __init__(self, console: Console, epochs: int) -> None:
+        self.console, self.epochs = console, epochs
+        self.began = self.told = monotonic()
+
+    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
+        pass
+
+    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+        now, rest = monotonic(), self.epochs - record.epoch
+        if rest and now - self.told >= PATIENCE:
+            self.told = now
+            self.console.print(f"{duration((now - self.began) / record.epoch * rest)} left")
+
+
+@contextmanager
+def display(verbose: bool, epochs: int, steps_per_epoch: int) -> Iterator[list[Callback]]:
+    """Listeners that show a growing table with the time left in a terminal or notebook, lines elsewhere, or nothing."""
+    if not verbose:
+        yield []
+        return
+    from rich.console import Console
+
+    console = Console()
+    if console.is_terminal or console.is_jupyter:
+        with LiveDisplay(console, epochs, steps_per_epoch) as live:
+            yield [live]
+    else:
+        yield [PlainDisplay(console, epochs), TellTimeLeft(console, epochs)]

@@ -1,0 +1,97 @@
+"""Regression in scikit-learn's manners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import column_or_1d, validate_data
+from torch import Tensor
+
+from cavity.callbacks import Callback
+from cavity.channels import GaussianOutput
+from cavity.estimator.base import MessagePassingEstimator
+from cavity.estimator.listeners import EstimateNoise
+
+#: Variance of the noise that training starts from, in units of the target's own: between all and nothing explained.
+FIRST_NOISE = 0.3
+
+
+class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type: ignore[misc]
+    """A network trained by message passing on y = z + noise, with error bars.
+
+    Parameters and attributes are those of ``MessagePassingClassifier``, without classes. The target is standardised
+    inside, and the variance of its noise is estimated during training: ``noise_`` is its standard deviation in units of
+    y.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
+        """Train anew on X (samples, features) and real y (samples,)."""
+        X, y = self._measured(X, y, reset=True)
+        self._start(X)
+        self._scale_target(y)
+        x, t = self._inputs(X), self._target(y)
+        train, held = self._held_out(len(x), None)
+        self._train(x[train], t[train], None if held is None else (x[held], t[held]))
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
+        """One pass over (X, y) with the posterior so far as the prior. The first call fixes the scales of X and y."""
+        first = not hasattr(self, "network_")
+        X, y = self._measured(X, y, reset=first)
+        if first:
+            self._start(X)
+            self._scale_target(y)
+        self._pass_once(self._inputs(X), self._target(y))
+        return self
+
+    def predict(
+        self, X: ArrayLike, method: str = "bayes", return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Values (samples,): the posterior mean ("bayes") or those of the most probable weights ("point").
+
+        ``return_std=True`` adds the standard deviation of y, noise included, under the posterior.
+        """
+        x = self._checked(X)
+        mean = self._in_units(self._exact().predict(x, method))
+        if not return_std:
+            return mean
+        V = self._exact().predict_moments(x).variance.squeeze(1).numpy()
+        return mean, self.y_scale_ * np.sqrt(V + self._gaussian().noise)
+
+    def predict_with(self, X: ArrayLike, weights: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
+        """Values (samples,) of the network with the given weights, such as one draw of ``sample``."""
+        return self._in_units(self._predict_with(X, weights))
+
+    @property
+    def noise_(self) -> float:
+        """Standard deviation of the noise on y."""
+        return float(self.y_scale_ * np.sqrt(self._gaussian().noise))
+
+    def _gaussian(self) -> GaussianOutput:
+        output = self.network_.output
+        assert isinstance(output, GaussianOutput)
+        return output
+
+    def _scale_target(self, y: NDArray[np.float64]) -> None:
+        self.y_mean_, spread = float(y.mean()), float(y.std())
+        self.y_scale_ = spread if spread > 0 and np.isfinite(spread) else 1.0
+
+    def _target(self, y: NDArray[np.float64]) -> Tensor:
+        return torch.from_numpy(((y - self.y_mean_) / self.y_scale_).astype(np.float32))
+
+    def _in_units(self, z: Tensor) -> NDArray[np.float64]:
+        return z.numpy() * self.y_scale_ + self.y_mean_
+
+    def _output(self) -> tuple[int, GaussianOutput]:
+        return 1, GaussianOutput(FIRST_NOISE)
+
+    def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
+        return [EstimateNoise(x, y)]
+
+    def _measured(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        array, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
+        return array, column_or_1d(target, warn=True, dtype=np.float64)

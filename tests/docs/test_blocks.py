@@ -1,0 +1,129 @@
+"""Every code block of README.md and of the site is run, or says why it is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.blocks import ROOT, RUN, SHOWN, Block, blocks, pages
+from docs.commands import check_command, commands
+
+RUNNER = Path(__file__).with_name("run_page.py")
+PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text()) for page in pages()}
+NOT_RUN = {f"{name}:{block.line}": block for name, there in PAGES.items() for block in there if block.kind == "not run"}
+
+
+# A page starts up to six processes that import torch; the limit is for a machine that is busy with something else.
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [name for name, there in PAGES.items() if any(block.runs for block in there)])
+def test_the_blocks_of_a_page_run(name, tmp_path):
+    # One thread, no display, and no data but what ships with scikit-learn: as on a reader's new machine.
+    given = {key: value for key, value in os.environ.items() if key != "CAVITY_DATA"}
+    environment = given | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, RUNNER, ROOT / name],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_says_what_it_is(name):
+    for block in PAGES[name]:
+        known = block.language in RUN + SHOWN or block.title is not None
+        assert known, f"{name}:{block.line}: {block.language or 'no language'} is neither run nor shown nor a file"
+        assert block.kind != "output" or block.language == "text", f"{name}:{block.line}: output is a text block"
+
+
+@pytest.mark.parametrize("place", NOT_RUN)
+def test_a_block_that_is_not_run_has_a_reason_and_can_be_parsed(place):
+    block = NOT_RUN[place]
+    assert len(block.reason.split()) >= 2, f"{place}: say why it is not run: <!-- not run: REASON -->"
+    if block.language == "python":
+        compile(block.code, place, "exec")
+    else:
+        for words in commands(block.code):
+            check_command(words)
+
+
+PAGE = """
+```python
+print("one", 1)
+```
+
+<!-- output -->
+```text
+one …
+```
+
+- in a list:
+
+    <!-- not run: needs a week -->
+    ```sh
+    cavity train --epochs 3 \\
+      --quiet  # slowly
+    ```
+
+```c title="main.c"
+int main(void) { return 0; }
+```
+"""
+
+
+def test_blocks_are_found_with_their_comments():
+    assert blocks(PAGE) == [
+        Block(2, "python", 'print("one", 1)\n', None, None, ""),
+        Block(7, "text", "one …\n", None, "output", ""),
+        Block(14, "sh", "cavity train --epochs 3 \\\n  --quiet  # slowly\n", None, "not run", "needs a week"),
+        Block(19, "c", "int main(void) { return 0; }\n", "main.c", None, ""),
+    ]
+    with pytest.raises(ValueError, match="line 1: the block is never closed"):
+        blocks("```python\n1\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("import warnings\nwarnings.warn('old')", "UserWarning"),
+        ("print('two')", "the page says"),
+    ],
+)
+def test_a_page_that_is_wrong_fails(code, problem, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\n{code}\n```\n\n<!-- output -->\n```text\none\n```\n\n```sh\ntouch reached\n```\n")
+    done = subprocess.run([sys.executable, RUNNER, page], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert problem in done.stderr
+    assert not (tmp_path / "reached").exists()
+
+
+def test_a_shell_block_that_fails_fails_the_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\nfalse | true\ntrue\n```\n")
+    done = subprocess.run([sys.executable, RUNNER, page], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "page.md, line 1: the sh block failed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("cavity train --epoch 3", "there is no option --epoch"),
+        ("cavity fly", "no command cavity fly"),
+        ("make coffee", "no target coffee"),
+        ("python scripts/check_series.py --speed", "no option --speed"),
+        ("rm -r everything", "no check knows"),
+    ],
+)
+def test_a_command_that_cannot_be_right_is_found(line, problem):
+    with pytest.raises(ValueError, match=problem):
+        check_command(*commands(line))

@@ -1,0 +1,97 @@
+"""The comparisons: their figures are what the documents show, and the estimator's promise holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+#: Points of accuracy that the defaults may stay behind MLPClassifier.
+ALLOWED = 2.0
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Imports a script by its name."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+
+    def load(name: str) -> ModuleType:
+        sys.modules.pop(name, None)
+        return import_module(name)
+
+    return load
+
+
+def behind(rows: list[dict]) -> dict[str, float]:
+    """How many points message passing is behind MLPClassifier on each set."""
+    accuracy = {(row["data"], row["model"]): row["accuracy"] for row in rows}
+    return {
+        name: accuracy[name, "MLPClassifier"] - accuracy[name, "message passing"]
+        for name in dict.fromkeys(row["data"] for row in rows)
+    }
+
+
+def test_the_estimator_keeps_up_on_wine(script) -> None:
+    rows = script("compare_estimators").compare(["wine"], folds=5)
+    assert behind(rows)["wine"] <= ALLOWED
+    assert all(row["nll"] < 0.2 and row["ece"] < 0.1 for row in rows)
+
+
+@pytest.mark.slow
+def test_the_estimator_keeps_up_everywhere(script) -> None:
+    module = script("compare_estimators")
+    assert max(behind(module.compare(list(module.DATA), folds=5)).values()) <= ALLOWED
+
+
+def test_written_estimator_figures_are_complete_and_keep_the_promise(script) -> None:
+    module = script("compare_estimators")
+    rows = json.loads((ROOT / "docs/data/estimators.json").read_text())
+    assert set(behind(rows)) == set(module.DATA)
+    assert max(behind(rows).values()) <= ALLOWED
+    assert (ROOT / "docs/data/estimators.md").read_text() == module.table(rows)
+
+
+def outcome(module: ModuleType, method: str):
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(200, 10, generator=generator)
+    labels = torch.multinomial(torch.softmax(z, dim=1), 1, generator=generator).squeeze(1)
+    return module.Outcome(method, torch.softmax(z, dim=1), torch.full((50, 10), 0.1), 12.3, 4567), labels
+
+
+def test_uncertainty_figures_table_and_plots_come_from_what_was_written(script, tmp_path: Path) -> None:
+    module = script("compare_uncertainty")
+    for method in ("bp-bayes", "mlp"):
+        found, labels = outcome(module, method)
+        module.write(tmp_path, module.figures(found, labels, "mnist", epochs=2))
+    written = json.loads((tmp_path / "mnist-mlp.json").read_text())
+    assert written["auroc"] == 1.0
+    assert written["accuracy"] == 100 * float((found.test.argmax(dim=1) == labels).double().mean())
+    script("uncertainty_figures").draw(tmp_path, "mnist", list(module.TITLES), tmp_path)
+    text = (tmp_path / "mnist.md").read_text()
+    assert len(text.splitlines()) == 4
+    assert f"| scikit-learn MLP | 2 | {written['accuracy']:.2f} |" in text
+    for name in ("reliability", "bars"):
+        assert (tmp_path / f"uncertainty-mnist-{name}.png").stat().st_size > 10_000
+
+
+def test_temperature_is_fitted_on_the_held_out_images(script) -> None:
+    module = script("compare_uncertainty")
+    x = torch.randn(3000, 10, generator=torch.Generator().manual_seed(1))
+    y = torch.multinomial(torch.softmax(x, dim=1), 1, generator=torch.Generator().manual_seed(2)).squeeze(1)
+    images = module.Images(x[:0], y[:0], x[:2000], y[:2000], x[2000:], y[2000:], x[:10])
+    found = module.tempered("bp-point", lambda part: 7 * part, images, 0.0, 1)
+    assert float((found.test - torch.softmax(x[2000:], dim=1)).abs().max()) < 0.05
+
+
+def test_written_uncertainty_figures_agree_with_their_table(script) -> None:
+    module, pictures = script("compare_uncertainty"), script("uncertainty_figures")
+    folder = ROOT / "docs/data/uncertainty"
+    rows = pictures.records(folder, "fashion-mnist", list(module.TITLES))
+    assert {row["method"] for row in rows} == set(module.TITLES)
+    assert (folder / "fashion-mnist.md").read_text() == pictures.table(rows)
