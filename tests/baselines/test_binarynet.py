@@ -188,6 +188,14 @@ def test_a_resumed_run_continues_exactly(optimizer):
     assert [record.train_error for record in resumed.history] == [record.train_error for record in trainer.history]
 
 
+def test_errors_are_measured_every_few_epochs_and_at_the_end():
+    x, y = batch(5, samples=100)
+    trainer = BinaryNetTrainer(BinaryNet(20, (31,), 5))
+    history = trainer.fit((x, y), epochs=5, validation=(x, y), batch_size=20, evaluate_every=3)
+    assert [record.epoch for record in history if record.test_error is not None] == [3, 5]
+    assert all((record.train_error is None) == (record.test_nll is None) for record in history)
+
+
 def test_callbacks_of_the_engine_work():
     x, y = batch(5, samples=100)
     trainer = BinaryNetTrainer(BinaryNet(20, (31,), 5), lr=1e-9)

@@ -37,6 +37,8 @@ class BaselineTrainer(ABC):
         self.steps, self.epoch, self.batch = 0, 0, 0
         #: What shuffles the current epoch, and how long its steps have taken so far.
         self.order_seed, self.seconds = 0, 0.0
+        #: Whether errors are measured at the end of the current epoch.
+        self.measures = True
         #: Set by a callback to end ``fit`` after the current step or epoch.
         self.stop = False
         self.history: list[EpochRecord] = []
@@ -66,16 +68,20 @@ class BaselineTrainer(ABC):
         epochs: int,
         validation: tuple[Tensor, Tensor] | None = None,
         batch_size: int | None = 128,
+        evaluate_every: int = 1,
         callbacks: Sequence[Listener] = (),
     ) -> list[EpochRecord]:
-        """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues."""
-        if not isinstance(epochs, int) or epochs < 1:
-            raise ValueError(f"epochs must be a positive integer, got {epochs!r}")
+        """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
+        Errors are measured after every ``evaluate_every``-th epoch and the last."""
+        for name, value in (("epochs", epochs), ("evaluate_every", evaluate_every)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
         source = Batches(*self._checked(*train), batch_size)
         held_out = None if validation is None else self._checked(*validation)
         sample = train_sample(source.x, source.y)
         self.stop = False
         while self.epoch < epochs and not self.stop:
+            self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
             self._epoch(source, sample, held_out, callbacks)
         return self.history
 
@@ -108,11 +114,11 @@ class BaselineTrainer(ABC):
                 return
             started = time.perf_counter()
         self.epoch, self.batch = self.epoch + 1, 0
-        self.history.append(self._record(sample, validation))
+        self.history.append(self._record(*((sample, validation) if self.measures else (None, None))))
         for callback in callbacks:
             callback.on_epoch(self, self.history[-1])
 
-    def _record(self, train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor] | None) -> EpochRecord:
+    def _record(self, train: tuple[Tensor, Tensor] | None, test: tuple[Tensor, Tensor] | None) -> EpochRecord:
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
         nll = ece = None
         if test is not None:
@@ -122,9 +128,9 @@ class BaselineTrainer(ABC):
         weights = self.net.mean_weights()
         return EpochRecord(
             epoch=self.epoch,
-            train_error=self._error(*train),
+            train_error=None if train is None else self._error(*train),
             test_error=None if test is None else self._error(*test),
-            train_error_bayes=self._error(*train, "bayes") if self.net.bayesian else None,
+            train_error_bayes=self._error(*train, "bayes") if self.net.bayesian and train is not None else None,
             test_error_bayes=self._error(*test, "bayes") if self.net.bayesian and test is not None else None,
             test_nll=nll,
             test_ece=ece,
