@@ -85,7 +85,8 @@ def test_failures_are_shown_and_the_others_go_on(tmp_path):
 
 @pytest.mark.parametrize("method", ["bp", "binarynet-adam"])
 def test_a_killed_cell_goes_on_to_the_same_result(method, tmp_path):
-    one = cell(method=method, epochs=40)
+    # So many that it cannot be over before it is killed, however slow this process is.
+    one = cell(method=method, epochs=150)
     _, _, whole = run([one], tmp_path / "whole")
     store = Store(tmp_path / "killed" / "table-datasets")
     command = [sys.executable, "-m", "cavity.experiments.cell", "table-datasets", str(store.folder)]
@@ -94,7 +95,7 @@ def test_a_killed_cell_goes_on_to_the_same_result(method, tmp_path):
     ) as process:
         process.stdin.write(json.dumps(one.as_dict()) + "\n")
         process.stdin.flush()
-        assert process.stdout.readline() == "1 40\n"
+        assert process.stdout.readline() == "1 150\n"
         process.send_signal(signal.SIGKILL)
     assert not store.is_finished(one)
     assert (store.work_folder(one) / "checkpoint.safetensors").exists()
