@@ -16,6 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from cavity.distributed import Share
 from cavity.fusion import EAGER, Kernels
 from cavity.inner.algorithm import Algorithm, Carry, Site
 from cavity.inner.skeleton import sweep
@@ -55,7 +56,7 @@ class StepInfo:
     output: Preactivation
     clamped_entries: Tensor
     entries: int
-    #: What the samples were labelled.
+    #: What the samples were labelled; in one process of several, its own samples.
     labels: Tensor
     old_means: tuple[Tensor, ...]
     new_means: tuple[Tensor, ...]
@@ -103,10 +104,12 @@ def update(
     settings: Settings,
     reinforcement: tuple[float, ...],
     generator: torch.Generator | None,
+    share: Share | None = None,
 ) -> Update:
     """Message passing on one mini-batch: x (samples, *input_shape), y labels. The network is not changed.
 
-    ``reinforcement`` is r of each layer at the start; the update carries where annealing has brought it."""
+    ``reinforcement`` is r of each layer at the start; the update carries where annealing has brought it. With a
+    ``share``, x are the samples of this process and y the labels of all; diagnostics are those of its own."""
     layers = network.weighted()
     carries = network.carries()
     old_means = tuple(carry.weights.mean for carry in carries)
@@ -114,7 +117,7 @@ def update(
     for iteration in range(1, settings.inner_iterations + 1):
         before = carries
         remember = iteration < settings.inner_iterations
-        result = sweep(engine.algorithm, engine.sites, carries, x, y, r, remember, generator, engine.run)
+        result = sweep(engine.algorithm, engine.sites, carries, x, y, r, remember, generator, engine.run, share)
         carries, clamped, done = result.carries, clamped + result.clamped, iteration
         r = annealed(r, settings.reinforcement_step)
         if settings.tolerance is not None and _converged(before, carries, settings.tolerance):
@@ -126,7 +129,7 @@ def update(
         result.pres[-1],
         clamped,
         entries,
-        y,
+        y if share is None else y[share.part],
         old_means,
         tuple(carry.weights.mean for carry in carries),
         free,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from cavity import landscape, memory, metrics
 from cavity.callbacks import Callback
 from cavity.data.batches import Batches
+from cavity.distributed import Team, join
 from cavity.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.inner import ALGORITHMS, Algorithm
 from cavity.inner.evaluation import Accuracy, Evaluation
@@ -61,6 +63,9 @@ class Trainer:
     cheapest that agrees with exact fields to a tolerance (float, relative to the largest); None is 1e-3 in float32 and
     exact in float64. ``compile`` fuses elementwise work by torch.compile: True, False, or "auto", where ``fit``
     compiles if the run is long enough to earn it back.
+
+    ``distributed`` trains in all processes that torchrun started: each is given the same data and takes its share of
+    every mini-batch. Errors are measured by the first process, which tells the others (docs/scaling.md).
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Trainer:
         tolerance: float | None = None,
         accuracy: Accuracy = None,
         compile: Mode = "auto",
+        distributed: bool = False,
         seed: int = 0,
     ) -> None:
         layers = len(net.layers)
@@ -98,6 +104,8 @@ class Trainer:
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
         self._use(kernels(compile is True and self._can_fuse()))
+        #: The processes that train together, None where this is the only one.
+        self.team: Team | None = join() if distributed else None
         memory.keep_freed_pages()
         self.generator = torch.Generator().manual_seed(seed)
         #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
@@ -116,8 +124,10 @@ class Trainer:
         """Message passing on one mini-batch, then write the new posterior; returns diagnostics.
 
         x is (samples, *input_shape) floating point; y is ±1 (label), 0…C−1 (argmax) or real (Gaussian output).
+        Where several processes train, all are given the whole mini-batch.
         """
-        return self._step(*self._checked(x, y))
+        x, y = self._checked(x, y)
+        return self._step(x if self.team is None else x[self.team.part(len(x))], y)
 
     def _checked(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         x, y = self.net.check_inputs(x), torch.as_tensor(y)
@@ -128,6 +138,8 @@ class Trainer:
 
     @torch.no_grad()
     def _step(self, x: Tensor, y: Tensor) -> StepInfo:
+        """x are this process's share of the samples, y the labels of all."""
+        share = None if self.team is None else self.team.share(len(y))
         layers = self.net.weighted()
         iterations = self.settings.inner_iterations
         edges = self.algorithm.memory([layer.coupling for layer in layers], len(x), iterations)
@@ -140,7 +152,7 @@ class Trainer:
                 "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'",
             )
         engine = Engine(self.algorithm, self.sites, self.run)
-        new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator)
+        new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator, share)
         self._write(new)
         self.reinforcement = new.reinforcement
         self.steps += 1
@@ -203,17 +215,30 @@ class Trainer:
         for name, value in (("epochs", epochs), ("evaluate_every", evaluate_every)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        source = Batches(*self._checked(*train), batch_size) if isinstance(train, tuple) else train
+        part = None if self.team is None else self.team.part
+        source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else train
         held_out = None if validation is None else self._checked(*validation)
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
-            self._use(kernels(pays(weights * source.batch_size, epochs * len(source)) and self._can_fuse()))
+            samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
+            self._use(kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
+        if self.team is not None:
+            self._require_agreement(self.team, source)
         self.stop = False
         while self.epoch < epochs and not self.stop:
             self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
             self._epoch(source, sample, held_out, callbacks)
         return self.history
+
+    def _require_agreement(self, team: Team, source: Batches | Iterable[tuple[Tensor, Tensor]]) -> None:
+        """All processes must begin in the same state and, as far as labels can tell, with the same data."""
+        team.require_same("a network", self.net.state_dict().values())
+        position = torch.tensor([self.steps, self.epoch, self.batch, self.order_seed])
+        annealed = torch.tensor(self.reinforcement)
+        team.require_same("a position in training", [self.generator.get_state(), position, annealed])
+        if isinstance(source, Batches):
+            team.require_same("training labels", [source.y, torch.tensor(source.x.shape)])
 
     def _epoch(
         self,
@@ -241,7 +266,8 @@ class Trainer:
         if self._failed is not None:
             self._raise_non_finite(self._failed.tolist())
         self.epoch, self.batch = self.epoch + 1, 0
-        self.history.append(self._record(*((sample, validation) if self.measures else (None, None))))
+        measured = partial(self._record, *((sample, validation) if self.measures else (None, None)))
+        self.history.append(measured() if self.team is None else self.team.told(measured))
         for callback in callbacks:
             callback.on_epoch(self, self.history[-1])
 

@@ -4,6 +4,7 @@
     cavity train --dataset fashion-mnist --hidden 501,501 --algorithm mf --epochs 25 --out runs/fashion
     cavity train --config runs/fashion/config.toml      the same again, bit for bit
     cavity train --resume runs/fashion                  on from the last checkpoint
+    torchrun --nproc-per-node 2 -m cavity train --out runs/two --batch-size 256        two processes, one network
 
 In Python: run = cavity.runs.train(cavity.runs.Config(dataset="digits"), "runs/first"); cavity.runs.resume("runs/first")
 """
@@ -119,16 +120,20 @@ def run(args: argparse.Namespace) -> int:
 
         require_tensorboard()
     session = _resumed(args, given) if args.resume else _started(args, given)
+    # Of several processes one speaks.
+    args.quiet = args.quiet or not session.leads
     if session.run.finished:
         _say(args, f"{session.run.path} has done all its {session.run.config.epochs} epochs; --epochs moves the end")
         return 0
     _train(session, args)
     trainer = session.trainer
-    if args.quiet:
+    if args.quiet and session.leads:
         print(session.run.path)
     if trainer.epoch < session.run.config.epochs:
         _say(args, f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {session.run.path}")
         return INTERRUPTED
+    if not session.leads:
+        return 0
     last = trainer.history[-1]
     page = _report(session.run.path)
     _say(args, f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
@@ -150,9 +155,10 @@ def _say(args: argparse.Namespace, text: str) -> None:
 
 def _started(args: argparse.Namespace, given: dict[str, Any]) -> Session:
     config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**given)
+    from cavity.distributed import launched
     from cavity.runs.training import start
 
-    return start(config, args.out, force=args.force)
+    return start(config, args.out, force=args.force, distributed=launched())
 
 
 def _resumed(args: argparse.Namespace, given: dict[str, Any]) -> Session:
@@ -164,16 +170,17 @@ def _resumed(args: argparse.Namespace, given: dict[str, Any]) -> Session:
             f"{option} does not go with --resume, which goes on with what {args.resume}/config.toml says; "
             f"for a new run: --config {args.resume}/config.toml --out RUN"
         )
+    from cavity.distributed import launched
     from cavity.runs.training import reopen
 
-    return reopen(args.resume, **given)
+    return reopen(args.resume, **given, distributed=launched())
 
 
 def _train(session: Session, args: argparse.Namespace) -> None:
     """Fit with the display and the listeners that were asked for; Ctrl-C ends it after the step it is in."""
     with contextlib.ExitStack() as stack:
         callbacks: list[Any] = [stack.enter_context(_stop_on_signal(session))]
-        if args.tensorboard:
+        if args.tensorboard and session.leads:
             from cavity.runs.tensorboard import TensorBoard
             from cavity.runs.training import TENSORBOARD
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -11,16 +11,20 @@ from torch import Tensor
 class Batches:
     """Shuffled mini-batches of (x, y) held on one device; the last incomplete one of an epoch is dropped.
 
-    ``batch_size=None``, or one at least as large as the data, gives the full batch.
+    ``batch_size=None``, or one at least as large as the data, gives the full batch. With ``part``, which says what
+    slice of so many samples to take, a batch has the inputs of that part only, and all labels.
     """
 
-    def __init__(self, x: Tensor, y: Tensor, batch_size: int | None) -> None:
+    def __init__(
+        self, x: Tensor, y: Tensor, batch_size: int | None, part: Callable[[int], slice] | None = None
+    ) -> None:
         if len(x) != len(y):
             raise ValueError(f"x and y must hold as many samples as each other, got {len(x)} and {len(y)}")
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise ValueError(f"batch_size must be a positive integer or None for the full batch, got {batch_size!r}")
         self.x, self.y = x, y
         self.batch_size = len(x) if batch_size is None else min(batch_size, len(x))
+        self.part = slice(None) if part is None else part(self.batch_size)
 
     def __len__(self) -> int:
         return len(self.x) // self.batch_size
@@ -29,10 +33,10 @@ class Batches:
         """The batches of the epoch that ``order_seed`` shuffles, from batch number ``start`` on."""
         if len(self) == 1 and self.batch_size == len(self.x):
             if start == 0:
-                yield self.x, self.y
+                yield self.x[self.part], self.y
             return
         generator = torch.Generator().manual_seed(order_seed)
         order = torch.randperm(len(self.x), generator=generator).to(self.x.device)
         for number in range(start, len(self)):
             index = order[number * self.batch_size : (number + 1) * self.batch_size]
-            yield self.x[index], self.y[index]
+            yield self.x[index[self.part]], self.y[index]

@@ -83,6 +83,8 @@ class Factor(NamedTuple):
     series: Series | None = None
     #: g_kn and Γ_kn at the full preactivation, where the layer needs both.
     known_response: Response | None = None
+    #: The largest edge of a mini-batch of which these samples are a part; None: they are all of it.
+    reach: Tensor | None = None
 
     @property
     def gradient(self) -> Tensor:

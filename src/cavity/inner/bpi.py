@@ -38,7 +38,7 @@ class BPI(Algorithm):
         if factor.series is None:
             B, H = exact_sums(site.coupling, factor, m, x, want_inputs, site.run)
         else:
-            B, H = series_sums(site.coupling, factor, m, x, factor.series, want_inputs)
+            B, H = series_sums(site.coupling, factor, m, x, factor.series, want_inputs, factor.reach)
         return Down(B, H, None)
 
     def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:

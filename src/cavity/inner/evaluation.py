@@ -8,7 +8,7 @@ relative to the largest entry, serves until the next look.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from cavity.inner.algorithm import Factor, Series, Site
 from cavity.inner.cavity import Sums, exact_sums
 from cavity.inner.series import LARGEST_ORDER, coefficients, largest_edge, misfit, series_sums
 from cavity.messages import Fields, Preactivation, Target, relayout
+
+if TYPE_CHECKING:
+    from cavity.distributed import Team
 
 Accuracy = float | int | Literal["exact"] | None
 
@@ -86,10 +89,10 @@ class Plan(NamedTuple):
     due: bool
 
 
-def edges(site: Site, x: Tensor) -> int:
-    """Edges of a layer that mini-batch x evaluates: weights times samples times positions."""
+def edges(site: Site, samples: int) -> int:
+    """Edges of a layer that a mini-batch evaluates: weights times samples times positions."""
     coupling = site.coupling
-    return coupling.outputs * coupling.columns * coupling.positions * len(x)
+    return coupling.outputs * coupling.columns * coupling.positions * samples
 
 
 class Evaluation:
@@ -102,26 +105,38 @@ class Evaluation:
         self.recent: list[Series | None] = []
         self.calls = 0
 
-    def plan(self, site: Site, x: Tensor) -> Plan:
-        """How to evaluate the layer's sums for mini-batch x; the counter of mini-batches goes on."""
+    def plan(self, site: Site, x: Tensor, samples: int | None = None) -> Plan:
+        """How to evaluate the layer's sums for mini-batch x, or this part of one of ``samples``; the counter of
+        mini-batches goes on."""
         if not site.channel.elementwise or self.accuracy == "exact":
             return Plan(None, False)
         if isinstance(self.accuracy, int):
             return Plan(Series(self.accuracy), False)
-        if self.accuracy is None and (x.dtype == torch.float64 or edges(site, x) < SMALL_EDGES):
+        if self.accuracy is None and (x.dtype == torch.float64 or edges(site, samples or len(x)) < SMALL_EDGES):
             return Plan(None, False)
         due = self._due() and x.device.type != "meta"
         self.calls += 1
         return Plan(self.series, due)
 
-    def look(self, site: Site, m: Tensor, x: Tensor, message: Fields | Target, pre: Preactivation) -> Series | None:
-        """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge."""
+    def look(
+        self,
+        site: Site,
+        m: Tensor,
+        x: Tensor,
+        message: Fields | Target,
+        pre: Preactivation,
+        team: Team | None = None,
+    ) -> Series | None:
+        """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge. Of several
+        processes, each looks at its own samples, and the costliest of their choices counts for all."""
         tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
         factor, want_inputs = Factor(site.channel, message, pre), site.below is not None
         chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance)
+        ordered = [*candidates(want_inputs), None]
+        if team is not None:
+            chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
         # Edge by edge costs too much to be kept up for what one mini-batch needed.
         self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
-        ordered = [*candidates(want_inputs), None]
         self.series = max(self.recent, key=ordered.index)
         return self.series
 

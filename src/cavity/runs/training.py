@@ -20,6 +20,7 @@ import torch
 from cavity.callbacks import Callback
 from cavity.data import names
 from cavity.data.registry import split_name
+from cavity.distributed import Team, join
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.config import Config, completed
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 #: Where runs go that were given no folder.
 RUNS = Path("runs")
 TENSORBOARD = "tensorboard"
+#: Steps between two occasions on which several processes agree whether to stop.
+AGREE_EVERY = 16
 #: Options that may change when a run is resumed: where training ends, and where its data lie.
 FREE = ("epochs", "data_dir")
 
@@ -52,16 +55,24 @@ class LogRecord(Callback):
 
 
 class StopWhen(Callback):
-    """Ends training after the step at which ``asked`` says so; the run can be resumed from there."""
+    """Ends training after the step at which ``asked`` says so; the run can be resumed from there.
+
+    Several processes must stop at the same step: they ask each other at every few, and when an epoch ends.
+    """
 
     def __init__(self, asked: Callable[[], bool]) -> None:
         self.asked = asked
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        trainer.stop = trainer.stop or self.asked()
+        if trainer.team is None or trainer.steps % AGREE_EVERY == 0:
+            self.on_occasion(trainer)
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        trainer.stop = trainer.stop or self.asked()
+        self.on_occasion(trainer)
+
+    def on_occasion(self, trainer: Trainer) -> None:
+        asked = self.asked()
+        trainer.stop = trainer.stop or (asked if trainer.team is None else trainer.team.any(asked))
 
 
 @dataclass(frozen=True)
@@ -77,16 +88,26 @@ class Session:
         assert self.run.config.batch_size is not None
         return len(self.dataset.x_train) // self.run.config.batch_size
 
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the run: the first, where there are several."""
+        return self.trainer.team is None or self.trainer.team.leads
+
     def fit(self, callbacks: Sequence[Callback] = (), checkpoint_seconds: float = 30.0) -> Run:
         """Train from the last checkpoint, or from the beginning, until all epochs are done or a callback stops it."""
         config, data, trainer = self.run.config, self.dataset, self.trainer
         saver = SaveCheckpoint(
             self.run.path / CHECKPOINT, seconds=checkpoint_seconds, config=config.as_dict(), task=Task.of(data)
         )
-        with only_writer(self.run.path), _threads(config.threads):
+        team, leads = trainer.team, self.leads
+        with only_writer(self.run.path) if leads else contextlib.nullcontext(), _threads(config.threads):
             self.restore()
-            self.run.write_config()
-            self.run.write_records(trainer.history)
+            if team is not None:
+                # Nobody writes before everybody has read.
+                team.wait()
+            if leads:
+                self.run.write_config()
+                self.run.write_records(trainer.history)
             trainer.fit(
                 (data.x_train, data.y_train),
                 epochs=config.epochs,
@@ -94,9 +115,9 @@ class Session:
                 batch_size=config.batch_size,
                 evaluate_every=config.evaluate_every or 1,
                 # The checkpoint comes first: metrics are never ahead of it.
-                callbacks=(saver, LogRecord(self.run), *callbacks),
+                callbacks=(saver, LogRecord(self.run), *callbacks) if leads else callbacks,
             )
-            if trainer.batch > 0:
+            if leads and trainer.batch > 0:
                 saver.save(trainer)
         return self.run
 
@@ -126,32 +147,68 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def start(config: Config, out: str | os.PathLike[str] | None = None, *, force: bool = False) -> Session:
-    """A new run in ``out``, by default a new folder below ``runs/``; without ``force``, ``out`` must be free."""
-    if out is not None:
+def start(
+    config: Config, out: str | os.PathLike[str] | None = None, *, force: bool = False, distributed: bool = False
+) -> Session:
+    """A new run in ``out``, by default a new folder below ``runs/``; without ``force``, ``out`` must be free.
+
+    ``distributed`` is for all processes that torchrun started; they must be given ``out``. When torchrun has started
+    them again, the run that they had begun goes on.
+    """
+    team = join() if distributed else None
+    if team is not None and out is None:
+        raise ValueError("several processes train one run: out must say in which folder (--out RUN)")
+    again = team is not None and team.restarted()
+    if out is not None and not again and (team is None or team.leads):
         _require_free(Path(out), force)
     config = _with_absolute_paths(config)
-    dataset = load_data(config)
+    dataset = _load(config, team)
     config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
     config = config.replace(device=str(_device(config.device)), threads=config.threads or torch.get_num_threads())
-    trainer = _trainer(config, dataset)
+    trainer = _trainer(config, dataset, distributed)
     folder = _new_folder(config) if out is None else Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    with only_writer(folder):
-        _clear(folder)
-        run = Run(folder, config)
-        run.write_config()
+    run = Run(folder, config)
+    if (team is None or team.leads) and not (again and _is_begun(run)):
+        if again:
+            _require_free(folder, force)
+        folder.mkdir(parents=True, exist_ok=True)
+        with only_writer(folder):
+            _clear(folder)
+            run.write_config()
+    if team is not None:
+        team.wait()
     return Session(run, dataset, trainer)
 
 
-def reopen(path: str | os.PathLike[str], *, epochs: int | None = None, data_dir: str | None = None) -> Session:
+def _is_begun(run: Run) -> bool:
+    """Whether its folder holds a run of the same configuration."""
+    if not (run.path / CONFIG).is_file():
+        return False
+    ours, theirs = run.config.as_dict(), open_run(run.path).config.as_dict()
+    return all(ours.get(item.name) == theirs.get(item.name) for item in fields(Config) if item.name not in FREE)
+
+
+def reopen(
+    path: str | os.PathLike[str],
+    *,
+    epochs: int | None = None,
+    data_dir: str | None = None,
+    distributed: bool = False,
+) -> Session:
     """The run in ``path``, to go on; ``epochs`` moves its end, ``data_dir`` says where its data are now."""
+    team = join() if distributed else None
     run = open_run(path)
     changes = {"epochs": epochs, "data_dir": data_dir}
     changed = run.config.replace(**{name: value for name, value in changes.items() if value is not None})
     run = Run(run.path, _with_absolute_paths(changed))
-    dataset = load_data(run.config)
-    return Session(run, dataset, _trainer(run.config, dataset))
+    dataset = _load(run.config, team)
+    return Session(run, dataset, _trainer(run.config, dataset, distributed))
+
+
+def _load(config: Config, team: Team | None) -> Dataset:
+    """The data of a run; of several processes one downloads them."""
+    with contextlib.nullcontext() if team is None else team.leader_first():
+        return load_data(config)
 
 
 def train(
@@ -161,9 +218,10 @@ def train(
     force: bool = False,
     callbacks: Sequence[Callback] = (),
     checkpoint_seconds: float = 30.0,
+    distributed: bool = False,
 ) -> Run:
     """``cavity train``: train a new run and return it."""
-    return start(config, out, force=force).fit(callbacks, checkpoint_seconds)
+    return start(config, out, force=force, distributed=distributed).fit(callbacks, checkpoint_seconds)
 
 
 def resume(
@@ -172,13 +230,16 @@ def resume(
     epochs: int | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint_seconds: float = 30.0,
+    distributed: bool = False,
 ) -> Run:
     """``cavity train --resume``: end with exactly the weights of a run that was never stopped."""
-    return reopen(path, epochs=epochs).fit(callbacks, checkpoint_seconds)
+    return reopen(path, epochs=epochs, distributed=distributed).fit(callbacks, checkpoint_seconds)
 
 
-def _trainer(config: Config, dataset: Dataset) -> Trainer:
-    net = build_network(config, dataset.n_features, dataset.n_classes).to(_device(config.device))
+def _trainer(config: Config, dataset: Dataset, distributed: bool) -> Trainer:
+    device = _device(config.device)
+    device = join().device(device) if distributed else device
+    net = build_network(config, dataset.n_features, dataset.n_classes).to(device)
     assert config.rho is not None
     return Trainer(
         net,
@@ -190,6 +251,7 @@ def _trainer(config: Config, dataset: Dataset) -> Trainer:
         reinforcement_step=config.reinforcement_step,
         focusing=None if config.focusing is None else (config.focusing[0], config.focusing[1]),
         tolerance=config.tolerance,
+        distributed=distributed,
         seed=config.seed,
     )
 

@@ -1,0 +1,121 @@
+"""The way down where several processes have a share of the samples each: as in ``skeleton.py``, but the weights of a
+layer wait until its (H, G) have been added up over the processes, which happens while the layers below go on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.distributed import Share
+from cavity.fusion import Kernels
+from cavity.inner.algorithm import Algorithm, Carry, Series, Site, Up
+from cavity.inner.evaluation import Plan
+from cavity.inner.layer import SweepDown, add, layer_fields, learnt, passed_down
+from cavity.inner.series import TINY, largest_edge
+from cavity.inner.weights import Posterior
+from cavity.messages import Fields, Target
+
+
+class LayerMessages(NamedTuple):
+    """What one process's samples say at one layer: (H, G), the message below, memory, and clamped entries."""
+
+    fields: Fields
+    down: Fields | None
+    memory: Any
+    clamped: Tensor
+
+
+def layer_messages(
+    algorithm: Algorithm,
+    site: Site,
+    carry: Carry,
+    up: Up,
+    message: Fields | Target,
+    series: Series | None,
+    remember: bool,
+    reach: Tensor | None,
+) -> LayerMessages:
+    """``down_layer`` without the weights: they wait for the other processes."""
+    found = layer_fields(algorithm, site, carry, up, message, series, remember, reach)
+    down, clamped = passed_down(site, carry, up, found)
+    return LayerMessages(found.fields, down, found.memory, clamped)
+
+
+def learn_layer(site: Site, carry: Carry, message: Fields, r: float) -> tuple[Posterior, Tensor | None, Tensor]:
+    """The other half of ``down_layer``: weights from (H, G) of all processes, clamped entries, and the largest |h|."""
+    posterior = learnt(site, carry, message, r)
+    return posterior, site.prior.clamped(posterior.natural), posterior.natural.field.abs().amax()
+
+
+def sweep_down_together(
+    algorithm: Algorithm,
+    sites: Sequence[Site],
+    carries: Sequence[Carry],
+    ups: Sequence[Up],
+    target: Target,
+    reinforcement: Sequence[float],
+    remember: bool,
+    plans: Sequence[Plan] | None,
+    share: Share,
+    run: Kernels,
+    hint: Hashable,
+) -> SweepDown:
+    """``sweep_down`` where each process has a share of the samples: (H, G) of a layer are added up while the layers
+    below it are still on the way down, and the weights follow when all are on their way."""
+    reaches = common_reaches(sites, carries, ups, plans, share)
+    message: Fields | Target = target
+    found, sums = [], []
+    for number in reversed(range(len(sites))):
+        site, carry, up = sites[number], carries[number], ups[number]
+        series, due = (None, False) if plans is None else plans[number]
+        if due:
+            series = site.evaluation.look(site, carry.weights.mean, up.inputs.mean, message, up.pre, share.team)
+        part = run.call(
+            (hint, number, series),
+            layer_messages,
+            algorithm,
+            site,
+            carry,
+            up,
+            message,
+            series,
+            remember,
+            reaches[number],
+        )
+        found.append(part)
+        sums.append(share.add(part.fields))
+        if part.down is not None:
+            message = part.down
+    new, counts, largest = [], [], []
+    for number, part, total in zip(reversed(range(len(sites))), found, sums, strict=True):
+        after, clamped, top = run.call(
+            (hint, number, reinforcement),
+            learn_layer,
+            sites[number],
+            carries[number],
+            total.wait(),
+            reinforcement[number],
+        )
+        weights, natural = after.moments, after.natural
+        new.append(carries[number]._replace(weights=weights, natural=natural, down=part.down, memory=part.memory))
+        counts.append(add(part.clamped, clamped))
+        largest.append(top)
+    return SweepDown(new[::-1], torch.stack(counts).sum(), torch.stack(largest[::-1]))
+
+
+def common_reaches(
+    sites: Sequence[Site], carries: Sequence[Carry], ups: Sequence[Up], plans: Sequence[Plan] | None, share: Share
+) -> list[Tensor | None]:
+    """The largest edge of each layer over all processes where its sums may be a series, so that all of them
+    interpolate at the same nodes as one process would."""
+    by_series = [number for number, plan in enumerate(plans or ()) if plan.series is not None or plan.due]
+    reaches: list[Tensor | None] = [None] * len(sites)
+    if by_series:
+        here = [largest_edge(carries[n].weights.mean, ups[n].inputs.mean, sites[n].coupling.bias) for n in by_series]
+        together = share.team.largest(torch.stack(here)).clamp_min(TINY)
+        for number, reach in zip(by_series, together.unbind(), strict=True):
+            reaches[number] = reach
+    return reaches
