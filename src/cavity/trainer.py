@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -19,16 +18,14 @@ from cavity.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.inner import ALGORITHMS, Algorithm
 from cavity.inner.evaluation import Accuracy, Evaluation
 from cavity.inner.weights import Focusing
+from cavity.loop import Loop, Pair, Source, check_counts
 from cavity.messages import Fields, Moments
 from cavity.metrics import EpochRecord
 from cavity.network import Network, resolve
 from cavity.pasp import Engine, Settings, StepInfo, Update, update
 
 Numbers = float | Sequence[float]
-Data = tuple[Tensor, Tensor] | Iterable[tuple[Tensor, Tensor]]
-
-#: Seeds of an epoch's order are drawn below this.
-SEED_RANGE = 2**62
+Data = Pair | Iterable[Pair]
 
 
 class NonFiniteField(FloatingPointError):
@@ -51,7 +48,7 @@ def paper_rho(layers: int) -> tuple[float, ...]:
     return (1.0,) if layers == 1 else (1.0001,) * (layers - 1) + (0.9,)
 
 
-class Trainer:
+class Trainer(Loop):
     """Trains a network by message passing.
 
     ``algorithm`` is "bp", "bpi", "mf" or "amp". ``rho``, ``damping`` and ``reinforcement`` are one number or one per
@@ -67,6 +64,8 @@ class Trainer:
     ``distributed`` trains in all processes that torchrun started: each is given the same data and takes its share of
     every mini-batch. Errors are measured by the first process, which tells the others (docs/scaling.md).
     """
+
+    net: Network
 
     def __init__(
         self,
@@ -85,6 +84,7 @@ class Trainer:
         distributed: bool = False,
         seed: int = 0,
     ) -> None:
+        super().__init__(seed)
         layers = len(net.layers)
         rho = paper_rho(layers) if rho is None else rho
         self.net = net
@@ -107,18 +107,8 @@ class Trainer:
         #: The processes that train together, None where this is the only one.
         self.team: Team | None = join() if distributed else None
         memory.keep_freed_pages()
-        self.generator = torch.Generator().manual_seed(seed)
-        #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
-        self.steps, self.epoch, self.batch = 0, 0, 0
-        #: What shuffles the current epoch, and how long its steps have taken so far.
-        self.order_seed, self.seconds = 0, 0.0
         #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
         self._failed: Tensor | None = None
-        #: Whether errors are measured at the end of the current epoch.
-        self.measures = True
-        #: Set by a callback to end ``fit`` after the current step or epoch.
-        self.stop = False
-        self.history: list[EpochRecord] = []
 
     def step(self, x: Tensor, y: Tensor) -> StepInfo:
         """Message passing on one mini-batch, then write the new posterior; returns diagnostics.
@@ -127,17 +117,11 @@ class Trainer:
         Where several processes train, all are given the whole mini-batch.
         """
         x, y = self._checked(x, y)
-        return self._step(x if self.team is None else x[self.team.part(len(x))], y)
-
-    def _checked(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        x, y = self.net.check_inputs(x), torch.as_tensor(y)
-        self.net.output.check(y, len(x), self.net.outputs)
-        if y.device.type == "cpu":
-            self.net.output.check_values(y, self.net.outputs)
-        return x, y.to(self.net.device)
+        info: StepInfo = self._step(x if self.team is None else x[self.team.part(len(x))], y)
+        return info
 
     @torch.no_grad()
-    def _step(self, x: Tensor, y: Tensor) -> StepInfo:
+    def _learn(self, x: Tensor, y: Tensor) -> StepInfo:
         """x are this process's share of the samples, y the labels of all."""
         share = None if self.team is None else self.team.share(len(y))
         layers = self.net.weighted()
@@ -155,7 +139,6 @@ class Trainer:
         new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator, share)
         self._write(new)
         self.reinforcement = new.reinforcement
-        self.steps += 1
         return new.info
 
     def _use(self, run: Kernels) -> None:
@@ -201,7 +184,7 @@ class Trainer:
         train: Data,
         *,
         epochs: int,
-        validation: tuple[Tensor, Tensor] | None = None,
+        validation: Pair | None = None,
         batch_size: int | None = 128,
         evaluate_every: int = 1,
         callbacks: Sequence[Callback] = (),
@@ -212,9 +195,7 @@ class Trainer:
         as a DataLoader; ``batch_size=None`` is full-batch mode. Calling again continues, in mid-epoch if need be.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
-        for name, value in (("epochs", epochs), ("evaluate_every", evaluate_every)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        check_counts(epochs=epochs, evaluate_every=evaluate_every)
         part = None if self.team is None else self.team.part
         source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else train
         held_out = None if validation is None else self._checked(*validation)
@@ -225,13 +206,9 @@ class Trainer:
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         if self.team is not None:
             self._require_agreement(self.team, source)
-        self.stop = False
-        while self.epoch < epochs and not self.stop:
-            self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
-            self._epoch(source, sample, held_out, callbacks)
-        return self.history
+        return self._run(source, epochs, evaluate_every, sample, held_out, callbacks)
 
-    def _require_agreement(self, team: Team, source: Batches | Iterable[tuple[Tensor, Tensor]]) -> None:
+    def _require_agreement(self, team: Team, source: Source) -> None:
         """All processes must begin in the same state and, as far as labels can tell, with the same data."""
         team.require_same("a network", self.net.state_dict().values())
         position = torch.tensor([self.steps, self.epoch, self.batch, self.order_seed])
@@ -240,39 +217,14 @@ class Trainer:
         if isinstance(source, Batches):
             team.require_same("training labels", [source.y, torch.tensor(source.x.shape)])
 
-    def _epoch(
-        self,
-        source: Batches | Iterable[tuple[Tensor, Tensor]],
-        sample: tuple[Tensor, Tensor] | None,
-        validation: tuple[Tensor, Tensor] | None,
-        callbacks: Sequence[Callback],
-    ) -> None:
-        """The rest of the current epoch, then its record."""
-        if self.batch == 0:
-            self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
-            self.seconds = 0.0
-        started = time.perf_counter()
-        for x, y in source.epoch(self.order_seed, self.batch) if isinstance(source, Batches) else source:
-            info = self._step(x, y) if isinstance(source, Batches) else self.step(x, y)
-            self.batch += 1
-            self.seconds += time.perf_counter() - started
-            for callback in callbacks:
-                callback.on_step(self, info)
-            if self.stop:
-                return
-            started = time.perf_counter()
-        if self.batch == 0:
-            raise ValueError("train gave no mini-batch")
+    def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
             self._raise_non_finite(self._failed.tolist())
-        self.epoch, self.batch = self.epoch + 1, 0
-        measured = partial(self._record, *((sample, validation) if self.measures else (None, None)))
-        self.history.append(measured() if self.team is None else self.team.told(measured))
-        for callback in callbacks:
-            callback.on_epoch(self, self.history[-1])
+        measured = partial(self._measure, train, test)
+        return measured() if self.team is None else self.team.told(measured)
 
     @torch.no_grad()
-    def _record(self, train: tuple[Tensor, Tensor] | None, test: tuple[Tensor, Tensor] | None) -> EpochRecord:
+    def _measure(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         on_train = None if train is None else metrics.score(self.net, *train)
         on_test = None if test is None else metrics.score(self.net, *test)
         return EpochRecord(
@@ -291,26 +243,17 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """Everything but the network's own state that a resumed run needs to continue exactly."""
         return {
-            "generator": self.generator.get_state(),
-            "steps": self.steps,
-            "epoch": self.epoch,
-            "batch": self.batch,
-            "order_seed": self.order_seed,
-            "seconds": self.seconds,
+            **super().state_dict(),
             "reinforcement": list(self.reinforcement),
             "evaluations": [evaluation.state_dict() for evaluation in self.evaluations],
-            "history": [record.as_dict() for record in self.history],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
-        self.generator.set_state(state["generator"])
-        self.steps, self.epoch, self.batch = state["steps"], state["epoch"], state["batch"]
-        self.order_seed, self.seconds = state["order_seed"], state["seconds"]
+        super().load_state_dict(state)
         self.reinforcement = tuple(state["reinforcement"])
         for evaluation, saved in zip(self.evaluations, state["evaluations"], strict=True):
             evaluation.load_state_dict(saved)
-        self.history = [EpochRecord(**record) for record in state["history"]]
 
 
 def _choose(

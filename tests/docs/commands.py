@@ -29,6 +29,8 @@ def check_command(words: list[str]) -> None:
             parser = Parser(prog=f"cavity {name}", description="")
             module.add_arguments(parser)
             parser.parse_args(rest)
+        case ["torchrun", *rest] if "-m" in rest:
+            check_command(rest[rest.index("-m") + 1 :])
         case ["make", *targets]:
             known = TARGET.findall((ROOT / "Makefile").read_text())
             if unknown := [target for target in targets if target not in known]:

@@ -15,8 +15,9 @@ import pytest
 
 import cavity
 from cavity.experiments.experiment import Cell, find
-from cavity.experiments.grid import run_grid, threads_each
+from cavity.experiments.grid import run_grid
 from cavity.experiments.store import Store
+from cavity.processes import threads_each
 from experiments.helpers import cell, quiet, tiny
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cavity.__file__).parents[1]), "OMP_NUM_THREADS": "1"}

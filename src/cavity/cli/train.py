@@ -24,7 +24,7 @@ from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
 
 if TYPE_CHECKING:
-    from cavity.runs.training import Session
+    from cavity.runs.session import Session
 
 INTERRUPTED = 130
 #: What may be given beside --resume.
@@ -217,7 +217,7 @@ def describe(session: Session) -> str:
 @contextlib.contextmanager
 def _stop_on_signal(session: Session) -> Iterator[Any]:
     """A callback that ends training after the step in which SIGINT or SIGTERM came; a second one ends it at once."""
-    from cavity.runs.training import StopWhen
+    from cavity.runs.session import StopWhen
 
     asked = False
 

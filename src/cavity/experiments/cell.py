@@ -7,19 +7,16 @@ one: its checkpoint stays.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cavity.experiments.experiment import Cell, Experiment, Record, find
 from cavity.experiments.store import Store
+from cavity.processes import lines_from_parent
 
 if TYPE_CHECKING:
     from cavity.experiments.training import Progress
-
-ORPHANED = 130
 
 
 def compute(experiment: Experiment, cell: Cell, store: Store, progress: Progress) -> None:
@@ -36,30 +33,10 @@ def _tell(done: int, total: int) -> None:
     print(done, total, flush=True)
 
 
-def _end_with_parent() -> None:
-    """Wait until stdin closes."""
-    # Not sys.stdin: a thread that holds its lock would block the interpreter's own end.
-    while os.read(0, 1024):
-        pass
-    os._exit(ORPHANED)
-
-
 def main() -> None:
     name, folder = sys.argv[1:]
-    cell = Cell.from_dict(json.loads(_first_line()))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    cell = Cell.from_dict(json.loads(lines_from_parent().get()))
     compute(find(name), cell, Store(Path(folder)), _tell)
-
-
-def _first_line() -> str:
-    """Read byte by byte, so that nothing is left in a buffer."""
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            raise ValueError("stdin closed before it held a cell")
-        line += byte
-    return line.decode()
 
 
 if __name__ == "__main__":

@@ -14,15 +14,13 @@ In Python: cavity.experiments.command.reproduce("sparsity", Request("laptop"), P
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cavity.cli.parser import UsageError
 from cavity.experiments import EXPERIMENTS
 from cavity.experiments.scale import SCALES, Request
+from cavity.processes import end_on_terminate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     request = Request(args.scale, args.seeds, args.epochs, args.datasets)
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     failures: list[Failure] = []
-    with _end_on_terminate():
+    with end_on_terminate():
         for name in names:
             failures += reproduce(name, request, args.out, jobs=args.jobs, tables_only=args.tables)
     for failure in failures:
@@ -118,17 +116,3 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
     paths = save(experiment.plot(records), store.folder / experiment.name)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     console.print("written: " + ", ".join(map(str, [store.folder / TABLE, *paths])), soft_wrap=True)
-
-
-@contextmanager
-def _end_on_terminate() -> Iterator[None]:
-    """SIGTERM ends the grid like Ctrl-C: cells are stopped, and their checkpoints stay."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -18,6 +18,7 @@ from cavity.experiments.cell import compute
 from cavity.experiments.experiment import Cell, Experiment, find
 from cavity.experiments.progress import Display
 from cavity.experiments.store import Store
+from cavity.processes import threads_each
 
 #: What a cell that failed said, in its work folder.
 ERRORS = "errors.txt"
@@ -30,15 +31,6 @@ class Failure:
     cell: Cell
     reason: str
     details: Path
-
-
-def threads_each(jobs: int) -> int:
-    """Threads of each of ``jobs`` processes: OMP_NUM_THREADS if it is set, else an equal share of the cores."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // jobs)
 
 
 def siblings(experiment: Experiment, store: Store) -> list[Store]:

@@ -32,6 +32,9 @@ LARGEST_RHO = 1.05
 LAST_RHO = 0.9
 HIDDEN = {"digits": (201, 201)}
 BATCH_SIZE = {"digits": 64}
+#: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
+#: key, which stands in a line.
+MAX_BYTES, MAX_DOTS = 1 << 16, 500
 
 
 def option(default: Any, kind: str, text: str, choices: tuple[str, ...] = (), least: float | None = None) -> Any:
@@ -95,7 +98,7 @@ class Config:
             object.__setattr__(self, item.name, _checked(item.name, value, item.metadata))
         _check_combinations(self)
 
-    def replace(self, **changes: Any) -> Config:
+    def replace(self, /, **changes: Any) -> Config:
         """The same options but for ``changes``; an unknown name is an error that names the nearest."""
         require_known(changes)
         return replace(self, **changes)
@@ -121,13 +124,19 @@ class Config:
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Config:
         """Read a TOML file; unknown keys and values of the wrong kind are errors."""
+        with Path(path).open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES or any(line.count(b".") > MAX_DOTS for line in content.splitlines()):
+            raise ValueError(
+                f"{path}: is no configuration: it has more than {MAX_BYTES} bytes, or {MAX_DOTS} dots in a line"
+            )
         try:
-            values = tomllib.loads(Path(path).read_bytes().decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            values = tomllib.loads(content.decode())
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: is not a TOML file: {error}") from error
         try:
             return cls().replace(**values)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from error
 
 
@@ -153,7 +162,12 @@ def nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _is_whole(value: object) -> bool:

@@ -6,7 +6,8 @@ import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config
 from cavity.runs.storage import append_line, write_whole
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
     from cavity.data import Dataset
     from cavity.metrics import EpochRecord
     from cavity.network import Network
-    from cavity.runs.checkpoint import Checkpoint
+    from cavity.runs.checkpoint import Checkpoint, Task
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
+#: What a record has one number of for each layer.
+LISTED = ("polarization", "overlap")
+#: Beyond it a float leaves out whole numbers.
+LARGEST_WHOLE = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,14 @@ class Run:
         from cavity.metrics import EpochRecord
 
         file = self.path / METRICS
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        whole = text[: text.rfind("\n") + 1].splitlines()
-        try:
-            return [EpochRecord(**json.loads(line)) for line in whole]
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{file}: line {len(whole)} or one before it is no record of an epoch: {error}") from error
+        content = file.read_bytes() if file.is_file() else b""
+        records: list[EpochRecord] = []
+        for line in content.split(b"\n")[:-1]:
+            try:
+                records.append(EpochRecord(**_checked(json.loads(line))))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {error}") from error
+        return records
 
     @property
     def finished(self) -> bool:
@@ -47,23 +54,39 @@ class Run:
 
     def load_checkpoint(self) -> Checkpoint:
         """The last checkpoint, verified."""
-        from cavity.runs.checkpoint import load_checkpoint
+        from cavity.runs.checkpoint import CheckpointError, load_checkpoint
 
         file = self.path / CHECKPOINT
-        if not file.exists():
+        if not file.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no checkpoint yet: it was stopped before the first one. Go on with "
                 f"cavity train --resume {self.path}"
             )
-        return load_checkpoint(file)
+        checkpoint = load_checkpoint(file)
+        if checkpoint.task is None:
+            raise CheckpointError(f"{file}: does not say what data it was trained on, so it is no checkpoint of a run")
+        return checkpoint
 
     def load_network(self) -> Network:
         """The network as the last checkpoint has it, on the CPU."""
         checkpoint = self.load_checkpoint()
         assert checkpoint.task is not None
+        self._require_room(checkpoint, checkpoint.task)
         net = build_network(self.config, checkpoint.task.inputs, len(checkpoint.task.classes))
         checkpoint.restore(net)
         return net
+
+    def _require_room(self, checkpoint: Checkpoint, task: Task) -> None:
+        """CheckpointError where the configuration asks for more weights than the checkpoint has: none of them would
+        get a value, and their memory would be as large as anybody cared to write."""
+        from cavity.runs.checkpoint import CheckpointError
+
+        hidden = self.config.hidden or ()
+        widths = [task.inputs, *hidden, 1 if self.config.output == "label" else len(task.classes)]
+        wanted = sum(lower * upper for lower, upper in pairwise(widths))
+        held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
+        if wanted > held:
+            raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")
 
     def load_dataset(self) -> Dataset:
         """The data the run was trained on, standardised and labelled as for training."""
@@ -78,6 +101,29 @@ class Run:
 
     def append_record(self, record: EpochRecord) -> None:
         append_line(self.path / METRICS, line(record))
+
+
+def _checked(values: Any) -> dict[str, Any]:
+    """The values of a line of ``metrics.jsonl``, if they are of the kinds that a record has."""
+    if not isinstance(values, dict):
+        raise ValueError(f"it holds {type(values).__name__}, not names and values")
+    for name, value in values.items():
+        if name in LISTED:
+            good = isinstance(value, list) and all(map(_is_number, value))
+        elif name == "epoch":
+            good = _is_number(value) and isinstance(value, int)
+        else:
+            good = _is_number(value) or (value is None and name != "seconds")
+        if not good:
+            raise ValueError(f"{name} is {str(value)[:40]!r}")
+    return values
+
+
+def _is_number(value: object) -> bool:
+    """NaN and infinity are numbers: a run that diverged has them."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
+    return isinstance(value, float)
 
 
 def line(record: EpochRecord) -> str:

@@ -10,8 +10,7 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,130 +20,18 @@ from cavity.callbacks import Callback
 from cavity.data import names
 from cavity.data.registry import split_name
 from cavity.distributed import Team, join
-from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.config import Config, completed
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
+from cavity.runs.session import Session, differing
 from cavity.runs.storage import LOCK, only_writer
 from cavity.trainer import Trainer
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
-    from cavity.metrics import EpochRecord
-    from cavity.pasp import StepInfo
 
 #: Where runs go that were given no folder.
 RUNS = Path("runs")
 TENSORBOARD = "tensorboard"
-#: Steps between two occasions on which several processes agree whether to stop.
-AGREE_EVERY = 16
-#: Options that may change when a run is resumed: where training ends, and where its data lie.
-FREE = ("epochs", "data_dir")
-
-
-class LogRecord(Callback):
-    """Adds the record of each epoch to the run's ``metrics.jsonl``."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        self.run.append_record(record)
-
-
-class StopWhen(Callback):
-    """Ends training after the step at which ``asked`` says so; the run can be resumed from there.
-
-    Several processes must stop at the same step: they ask each other at every few, and when an epoch ends.
-    """
-
-    def __init__(self, asked: Callable[[], bool]) -> None:
-        self.asked = asked
-
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        if trainer.team is None or trainer.steps % AGREE_EVERY == 0:
-            self.on_occasion(trainer)
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        self.on_occasion(trainer)
-
-    def on_occasion(self, trainer: Trainer) -> None:
-        asked = self.asked()
-        trainer.stop = trainer.stop or (asked if trainer.team is None else trainer.team.any(asked))
-
-
-@dataclass(frozen=True)
-class Session:
-    """A run with its data and its trainer, ready to train."""
-
-    run: Run
-    dataset: Dataset
-    trainer: Trainer
-
-    @property
-    def steps_per_epoch(self) -> int:
-        assert self.run.config.batch_size is not None
-        return len(self.dataset.x_train) // self.run.config.batch_size
-
-    @property
-    def leads(self) -> bool:
-        """Whether this process writes the run: the first, where there are several."""
-        return self.trainer.team is None or self.trainer.team.leads
-
-    def fit(self, callbacks: Sequence[Callback] = (), checkpoint_seconds: float = 30.0) -> Run:
-        """Train from the last checkpoint, or from the beginning, until all epochs are done or a callback stops it."""
-        config, data, trainer = self.run.config, self.dataset, self.trainer
-        saver = SaveCheckpoint(
-            self.run.path / CHECKPOINT, seconds=checkpoint_seconds, config=config.as_dict(), task=Task.of(data)
-        )
-        team, leads = trainer.team, self.leads
-        with only_writer(self.run.path) if leads else contextlib.nullcontext(), _threads(config.threads):
-            self.restore()
-            if team is not None:
-                # Nobody writes before everybody has read.
-                team.wait()
-            if leads:
-                self.run.write_config()
-                self.run.write_records(trainer.history)
-            trainer.fit(
-                (data.x_train, data.y_train),
-                epochs=config.epochs,
-                validation=(data.x_test, data.y_test),
-                batch_size=config.batch_size,
-                evaluate_every=config.evaluate_every or 1,
-                # The checkpoint comes first: metrics are never ahead of it.
-                callbacks=(saver, LogRecord(self.run), *callbacks) if leads else callbacks,
-            )
-            if leads and trainer.batch > 0:
-                saver.save(trainer)
-        return self.run
-
-    def restore(self) -> None:
-        """Take the state of the run's checkpoint, if it has one; it must be of the same configuration."""
-        if not (self.run.path / CHECKPOINT).exists():
-            return
-        checkpoint = self.run.load_checkpoint()
-        ours, theirs = self.run.config.as_dict(), checkpoint.config
-        for item in fields(Config):
-            if item.name not in FREE and ours.get(item.name) != theirs.get(item.name):
-                raise CheckpointError(
-                    f"{checkpoint.path}: was trained with {item.name} = {theirs.get(item.name)!r}, but {CONFIG} has "
-                    f"{ours.get(item.name)!r}: put it back, or start a new run"
-                )
-        checkpoint.restore(self.trainer.net, self.trainer)
-
-
-@contextlib.contextmanager
-def _threads(number: int | None) -> Iterator[None]:
-    """That many threads in torch: sums are rounded in an order that depends on it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if number is None else number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def start(
@@ -184,8 +71,7 @@ def _is_begun(run: Run) -> bool:
     """Whether its folder holds a run of the same configuration."""
     if not (run.path / CONFIG).is_file():
         return False
-    ours, theirs = run.config.as_dict(), open_run(run.path).config.as_dict()
-    return all(ours.get(item.name) == theirs.get(item.name) for item in fields(Config) if item.name not in FREE)
+    return not differing(run.config.as_dict(), open_run(run.path).config.as_dict())
 
 
 def reopen(
