@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
 from pathlib import Path
 
 import torch
 
-#: mallopt's names for two of its settings, and what they are set to.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_BLOCK = 256 << 20, 32 << 20
+#: mallopt's names for three of its settings.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
+#: What is kept at least, and in tensors of the size of a network's largest; the largest block that a threshold can
+#: keep out of mmap.
+KEPT_BYTES, KEPT_TENSORS, LARGEST_THRESHOLD = 256 << 20, 16, 32 << 20
+
+_kept = 0
 
 
-@cache
-def keep_freed_pages() -> None:
-    """Have glibc keep up to 256 MB that were freed instead of handing them back to the system.
+def keep_freed_pages(largest: int) -> None:
+    """Have glibc keep what was freed, up to a few tensors of ``largest`` bytes, instead of handing it back.
 
     A step allocates and frees a few tensors of the size of the weights. Handed back, their pages must be mapped and
     zeroed again in the next step, which takes longer than what is computed with them. Other allocators are left alone,
     and so is one that the environment has tuned.
     """
-    if any(name.startswith("MALLOC_") for name in os.environ):
+    global _kept
+    wanted = max(KEPT_BYTES, KEPT_TENSORS * largest)
+    if wanted <= _kept or any(name.startswith("MALLOC_") for name in os.environ):
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, TypeError, AttributeError):
         return
-    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-    mallopt(M_MMAP_THRESHOLD, LARGEST_BLOCK)
+    _kept = wanted
+    mallopt(M_TRIM_THRESHOLD, min(wanted, 2**31 - 1))
+    mallopt(M_MMAP_THRESHOLD, LARGEST_THRESHOLD)
+    if largest > LARGEST_THRESHOLD:
+        # Larger blocks would be mapped one by one whatever the threshold.
+        mallopt(M_MMAP_MAX, 0)
 
 
 def available_bytes(device: torch.device) -> int | None:

@@ -106,7 +106,7 @@ class Trainer(Loop):
         self._use(kernels(compile is True and self._can_fuse()))
         #: The processes that train together, None where this is the only one.
         self.team: Team | None = join() if distributed else None
-        memory.keep_freed_pages()
+        memory.keep_freed_pages(max(layer.field.numel() * layer.field.element_size() for layer in net.weighted()))
         #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
         self._failed: Tensor | None = None
 
