@@ -56,6 +56,10 @@ class ArgMax(Output):
             raise ValueError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}")
         self.method = method
 
+    @property
+    def branches(self) -> bool:
+        return self.method == "exact"
+
     def _duel(self, message: Target, pre: Preactivation) -> _Duel:
         omega, V = pre
         index = message.labels.unsqueeze(1)

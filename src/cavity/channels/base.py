@@ -61,6 +61,11 @@ class Activation(Channel[Fields]):
 class Output(Channel[Target]):
     """The likelihood P(y|z) on top of the network. Its message is the target."""
 
+    @property
+    def branches(self) -> bool:
+        """Whether what is computed depends on values, so that no compiled graph can hold it."""
+        return False
+
     @abstractmethod
     def target(self, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
         """The message of labels y for the last preactivation, in its shape and type."""

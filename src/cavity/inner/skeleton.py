@@ -58,7 +58,7 @@ def sweep(
     assert isinstance(output, Output)
     last = ups[-1].pre
     target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
-    run_down = EAGER if _is_a_loop(sites, plans, x, going_on or remember) else run
+    run_down = EAGER if output.branches or _is_a_loop(sites, plans, x, going_on or remember) else run
     told = algorithm, sites, carries, ups, target, reinforcement, remember, plans
     if share is None:
         down = run_down.call((hint, plans, reinforcement), sweep_down, *told)
