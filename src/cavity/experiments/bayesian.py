@@ -8,11 +8,12 @@ error and ρ = (0.9999, 0.9999, 0.9), which keeps the weights from polarising, f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cavity.experiments.experiment import Cell, Record
+from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
-from cavity.experiments.select import final, groups
+from cavity.experiments.select import final, groups, train_cell
 from cavity.experiments.setup import Setup
 from cavity.experiments.table import markdown, number, page
 
@@ -92,3 +93,14 @@ def plot(records: Sequence[Record], title: str) -> Figure:
     axes.set_ylim(0, 2.5 * sorted(last)[len(last) // 2])
     finish(axes, "epoch", "test error (%)")
     return figure
+
+
+def experiment(name: str, weights: str, gradient: str, title: str) -> Experiment:
+    """One panel: a kind of weights, and the gradient method that trains it."""
+    return Experiment(
+        name,
+        partial(cells, weights=weights, gradient=gradient),
+        train_cell,
+        partial(table, title=title),
+        partial(plot, title=title),
+    )
