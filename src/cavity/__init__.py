@@ -57,6 +57,7 @@ _MODULES = (
     "packed",
     "report",
     "runs",
+    "sweep",
     "uncertainty",
 )
 

@@ -62,7 +62,7 @@ def test_help_lists_every_command(capsys):
     assert capsys.readouterr().out == f"cavity {cavity.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "data"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "data", "sweep"])
 def test_each_command_has_help_with_its_python_equivalent(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])

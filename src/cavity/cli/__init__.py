@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("cavity.cli.predict", "classes and probabilities for new samples"),
     "export": ("cavity.export.command", "a network of bits for NumPy, C or ONNX"),
     "report": ("cavity.report.command", "one HTML page that shows runs side by side"),
+    "sweep": ("cavity.sweep.command", "search for the options that suit the data"),
     "reproduce": ("cavity.experiments.command", "run the paper's experiments and set them beside its numbers"),
     "bench": ("cavity.bench.command", "measure how fast training is on this machine"),
     "data": ("cavity.cli.data", "list, get and locate data sets"),

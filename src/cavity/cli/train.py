@@ -82,10 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options = parser.add_argument_group("what to train")
     for item in fields(Config):
-        _add_option(options, item.name, item.metadata)
+        add_option(options, item.name, item.metadata)
 
 
-def _add_option(group: argparse._ArgumentGroup, name: str, about: Any) -> None:
+def add_option(group: argparse._ArgumentGroup, name: str, about: Any) -> None:
+    """The option of ``Config`` with that name, as its metadata describe it."""
     flag, kind = "--" + name.replace("_", "-"), about["kind"]
     if kind == "flag":
         group.add_argument(

@@ -48,11 +48,11 @@ def start(
     again = team is not None and team.restarted()
     if out is not None and not again and (team is None or team.leads):
         _require_free(Path(out), force)
-    config = _with_absolute_paths(config)
+    config = with_absolute_paths(config)
     dataset = _load(config, team)
     config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
-    config = config.replace(device=str(_device(config.device)), threads=config.threads or torch.get_num_threads())
-    trainer = _trainer(config, dataset, distributed)
+    config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
+    trainer = make_trainer(config, dataset, distributed)
     folder = _new_folder(config) if out is None else Path(out)
     run = Run(folder, config)
     if (team is None or team.leads) and not (again and _is_begun(run)):
@@ -86,9 +86,9 @@ def reopen(
     run = open_run(path)
     changes = {"epochs": epochs, "data_dir": data_dir}
     changed = run.config.replace(**{name: value for name, value in changes.items() if value is not None})
-    run = Run(run.path, _with_absolute_paths(changed))
+    run = Run(run.path, with_absolute_paths(changed))
     dataset = _load(run.config, team)
-    return Session(run, dataset, _trainer(run.config, dataset, distributed))
+    return Session(run, dataset, make_trainer(run.config, dataset, distributed))
 
 
 def _load(config: Config, team: Team | None) -> Dataset:
@@ -122,8 +122,8 @@ def resume(
     return reopen(path, epochs=epochs, distributed=distributed).fit(callbacks, checkpoint_seconds)
 
 
-def _trainer(config: Config, dataset: Dataset, distributed: bool) -> Trainer:
-    device = _device(config.device)
+def make_trainer(config: Config, dataset: Dataset, distributed: bool) -> Trainer:
+    device = usable_device(config.device)
     device = join().device(device) if distributed else device
     net = build_network(config, dataset.n_features, dataset.n_classes).to(device)
     assert config.rho is not None
@@ -146,7 +146,7 @@ def _one_or_all(values: tuple[float, ...]) -> float | tuple[float, ...]:
     return values[0] if len(values) == 1 else values
 
 
-def _device(name: str | None) -> torch.device:
+def usable_device(name: str | None) -> torch.device:
     """The device of that name, or the best there is; an error where it cannot hold a number."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -156,7 +156,7 @@ def _device(name: str | None) -> torch.device:
         raise ValueError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from error
 
 
-def _with_absolute_paths(config: Config) -> Config:
+def with_absolute_paths(config: Config) -> Config:
     """Paths that mean the same from everywhere, so that the written configuration does."""
     if split_name(config.dataset)[0] not in names():
         # A path that does not exist is left as it was written, for the error message.

@@ -1,0 +1,238 @@
+"""What a sweep searches: for each option a range or a list, and the scale on which it is searched.
+
+    Space(("rho", "hidden"), rho=(0.99, 1.001), hidden=((51, 51), (101, 101), (201,)))
+
+A range that is not given is a default that fits the data. Importing this file is cheap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from cavity.runs.config import nearest
+
+Range = tuple[float, float]
+Widths = tuple[int, ...]
+
+#: What is searched unless the user says otherwise, and all that can be.
+DEFAULT = ("rho", "damping", "init", "hidden")
+SEARCHABLE = (*DEFAULT, "last_rho")
+
+#: (ρ − 1)·steps: what ρ adds to the logarithm of a field in a whole run, 2 by default. At −5 the mini-batches of the
+#: last fifth count most, at 10 those of the first tenth.
+STRENGTHS = (-5.0, 10.0)
+#: In a short run that would be more than any layer bears.
+LARGEST_RHO = 1.1
+#: A ρ below 1 by 0.001 to 0.5 remembers a thousand mini-batches to two of them.
+LAST_RHOS = (0.5, 0.999)
+DAMPINGS = (0.3, 0.98)
+INITS = (0.1, 10.0)
+#: Widths of the hidden layers relative to what the configuration has.
+WIDTHS = (0.25, 0.5, 1.0)
+
+#: Strengths below this change next to nothing: there ρ is searched on a linear scale, above on a logarithmic one.
+SMALLEST_STRENGTH = 0.1
+#: The same for the distance of the last layer's ρ from 1, which is not relative to the steps of a run.
+SMALLEST_DISTANCE = 0.001
+
+
+@dataclass(frozen=True)
+class Space:
+    """``search`` names what is searched; where its range (low, high) or, for ``hidden``, its list is None, a default
+    that fits the data is taken. ``rho`` is that of all layers but the last, ``last_rho`` that of the last."""
+
+    search: tuple[str, ...] = DEFAULT
+    rho: Range | None = None
+    last_rho: Range | None = None
+    damping: Range | None = None
+    init: Range | None = None
+    hidden: tuple[Widths, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "search", tuple(self.search))
+        if not self.search:
+            raise ValueError(f"search names nothing: it can name {', '.join(SEARCHABLE)}")
+        for name in self.search:
+            if name not in SEARCHABLE:
+                hint = nearest(name, SEARCHABLE) or f"; there are {', '.join(SEARCHABLE)}"
+                raise ValueError(f"search names {name!r}, which cannot be searched{hint}")
+        for item in fields(self)[1:]:
+            value = getattr(self, item.name)
+            if value is None:
+                continue
+            if item.name not in self.search:
+                raise ValueError(f"{item.name} has a range but search does not name it")
+            check = _checked_widths if item.name == "hidden" else _checked_range
+            object.__setattr__(self, item.name, check(item.name, value))
+
+    def resolved(self, hidden: Widths, steps: int) -> Space:
+        """With all ranges, for a network of ``hidden`` layers that is trained for ``steps`` mini-batches."""
+        defaults: dict[str, Any] = {
+            "rho": tuple(min(1 + strength / steps, LARGEST_RHO) for strength in STRENGTHS),
+            "last_rho": LAST_RHOS,
+            "damping": DAMPINGS,
+            "init": INITS,
+        }
+        if "hidden" in self.search and self.hidden is None:
+            defaults["hidden"] = default_widths(hidden)
+        chosen = {name: getattr(self, name) or defaults[name] for name in self.search}
+        space = replace(self, **chosen)
+        if "last_rho" in self.search and () in (space.hidden or (hidden,)):
+            raise ValueError("last_rho is searched, but a network without hidden layers has only one rho: search rho")
+        return space
+
+    def axes(self, steps: int) -> list[Axis]:
+        """The axes of what is searched, in the order of ``search``; all ranges must be there."""
+        return [self._axis(name, steps) for name in self.search]
+
+    def _axis(self, name: str, steps: int) -> Axis:
+        match name:
+            case "hidden":
+                assert self.hidden is not None
+                return Choices(name, self.hidden)
+            case "rho":
+                assert self.rho is not None
+                return AroundOne(name, *self.rho, unit=SMALLEST_STRENGTH / steps)
+            case "last_rho":
+                assert self.last_rho is not None
+                return AroundOne(name, *self.last_rho, unit=SMALLEST_DISTANCE)
+            case "init":
+                assert self.init is not None
+                return Logarithmic(name, *self.init)
+            case _:
+                assert self.damping is not None
+                return BelowOne(name, *self.damping)
+
+    def as_dict(self) -> dict[str, Any]:
+        """``{"rho": [0.99, 1.001], …}`` in the order of ``search``; all ranges must be there."""
+        found = {name: getattr(self, name) for name in self.search}
+        return {name: [list(v) if isinstance(v, tuple) else v for v in value] for name, value in found.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Space:
+        return cls(tuple(values), **{name: tuple(value) for name, value in values.items() if name in SEARCHABLE})
+
+
+@dataclass(frozen=True)
+class Logarithmic:
+    """A positive number whose order of magnitude is searched. Its ``coordinate`` is what the sampler sees, and it is
+    drawn equally from everywhere at first."""
+
+    name: str
+    low: float
+    high: float
+
+    @property
+    def key(self) -> str:
+        """The coordinate's name in the data base."""
+        return f"log10({self.name})"
+
+    def coordinate(self, value: float) -> float:
+        return math.log10(value)
+
+    def value(self, coordinate: float) -> float:
+        return math.pow(10.0, coordinate)
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class BelowOne(Logarithmic):
+    """A damping α by the order of magnitude of 1 − α, the share of a new mean that is taken over in a step."""
+
+    @property
+    def key(self) -> str:
+        return f"-log10(1 - {self.name})"
+
+    def coordinate(self, value: float) -> float:
+        return -math.log10(1 - value)
+
+    def value(self, coordinate: float) -> float:
+        return 1 - math.pow(10.0, -coordinate)
+
+
+@dataclass(frozen=True)
+class AroundOne(Logarithmic):
+    """ρ by the order of magnitude of its distance from 1, on both sides: u = asinh((ρ − 1)/unit).
+
+    What ρ does follows from ρ − 1 times the number of steps, so 1.0001 and 1.001 are as far apart as 1.001 and 1.01,
+    and a range in ρ itself would spend nearly all trials at its far end. A logarithm of the distance cannot cross 1;
+    asinh is one beyond ±unit, and linear within, where all ρ are as good as 1.
+    """
+
+    unit: float
+
+    @property
+    def key(self) -> str:
+        return f"asinh({self.name})"
+
+    def coordinate(self, value: float) -> float:
+        return math.asinh((value - 1) / self.unit)
+
+    def value(self, coordinate: float) -> float:
+        return 1 + self.unit * math.sinh(coordinate)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Hidden layers out of a list. The sampler sees them as words: ``101,101``."""
+
+    name: str
+    values: tuple[Widths, ...]
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self.coordinate(value) for value in self.values)
+
+    def coordinate(self, value: Widths) -> str:
+        return ",".join(map(str, value)) or "none"
+
+    def value(self, coordinate: str) -> Widths:
+        return self.values[self.words.index(coordinate)]
+
+    def holds(self, value: Widths) -> bool:
+        return value in self.values
+
+
+Axis = Logarithmic | Choices
+
+
+def default_widths(hidden: Widths) -> tuple[Widths, ...]:
+    """The same layers, narrower ones, and the first layer alone; widths are odd, so that no vote of ±1 is a draw."""
+    if not hidden:
+        raise ValueError("hidden is searched, but the network has no hidden layers: give a list, e.g. 51|101|101,101")
+    found = [tuple(_odd(share * width) for width in hidden) for share in WIDTHS]
+    return tuple(dict.fromkeys([hidden[:1], *found[:-1], hidden]))
+
+
+def _odd(width: float) -> int:
+    return 2 * (math.ceil(width) // 2) + 1
+
+
+def _checked_range(name: str, value: Sequence[Any]) -> Range:
+    good = len(value) == 2 and all(isinstance(v, int | float) and math.isfinite(v) for v in value)
+    if not good or not value[0] < value[1]:
+        raise ValueError(f"the range of {name} must be two numbers, the smaller first, got {value!r}")
+    low, high = map(float, value)
+    if name == "damping" and not (low >= 0 and high < 1):
+        raise ValueError(f"the range of damping must lie in [0, 1), got {low:g}..{high:g}")
+    if name != "damping" and low <= 0:
+        raise ValueError(f"the range of {name} must lie above 0, got {low:g}..{high:g}")
+    return low, high
+
+
+def _checked_widths(name: str, value: Sequence[Sequence[Any]]) -> tuple[Widths, ...]:
+    found = tuple(dict.fromkeys(tuple(widths) for widths in value))
+    if not all(isinstance(width, int) and width >= 1 for widths in found for width in widths):
+        raise ValueError(f"the widths of {name} must be whole numbers of at least 1, got {value!r}")
+    if len(found) < 2:
+        raise ValueError(f"{name} must have at least two different choices, got {value!r}")
+    return found
