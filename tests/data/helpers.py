@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import http.server
@@ -88,6 +89,37 @@ def cut(content: bytes, length: int):
         request.send_header("Content-Length", str(len(content)))
         request.end_headers()
         request.wfile.write(content[:length])
+
+    return answer
+
+
+def stall(content: bytes, length: int, released: threading.Event):
+    """Declares the whole content, sends ``length`` bytes and then nothing until it is released."""
+
+    def answer(request):
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content[:length])
+        request.wfile.flush()
+        released.wait(30)
+
+    return answer
+
+
+def drip(content: bytes, pause: float, released: threading.Event):
+    """Sends the content byte by byte, as long as somebody listens."""
+
+    def answer(request):
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        with contextlib.suppress(OSError):
+            for byte in content:
+                request.wfile.write(bytes([byte]))
+                request.wfile.flush()
+                if released.wait(pause):
+                    return
 
     return answer
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import io
 import lzma
+import ssl
+import subprocess
 import tarfile
 import threading
+import time
 import urllib.request
 from email.message import Message
 
@@ -15,10 +19,10 @@ import numpy as np
 import pytest
 
 from cavity import data
-from cavity.data import DataError, DataNotFound, registry
+from cavity.data import DataError, DataNotFound, download, registry
 from cavity.data.download import _Redirects
 from cavity.data.store import contents
-from data.helpers import cut, packed, redirect, whole
+from data.helpers import cut, drip, packed, redirect, stall, whole
 
 CONTENT = np.random.default_rng(1).bytes(300_000)
 PACKED = packed(CONTENT)
@@ -176,6 +180,111 @@ def test_redirects_never_leave_https(start, end, allowed):
             _Redirects().redirect_request(*arguments)
 
 
+def test_a_circle_of_redirects_ends(server, tiny):
+    for path in (PATH, "/two/file.bin.gz"):
+        server.answers[path] = [redirect(path)]
+    with pytest.raises(DataNotFound, match="redirect"):
+        data.fetch("tiny")
+    assert len(server.seen) < 30
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A second is long; what waits on the server's side is released at the end."""
+    monkeypatch.setattr(download, "TIMEOUT", 0.2)
+    monkeypatch.setattr(download, "PATIENCE", 0.5)
+    released = threading.Event()
+    yield released
+    released.set()
+
+
+@pytest.mark.parametrize("length", [0, 100_000])
+def test_a_server_that_stalls_is_given_up(server, tiny, impatient, length):
+    server.answers[PATH] = [stall(PACKED, length, impatient)]
+    server.answers["/two/file.bin.gz"] = [whole(PACKED)]
+    began = time.monotonic()
+    assert data.fetch("tiny") == [tiny]
+    assert time.monotonic() - began < 5
+    assert tiny.read_bytes() == PACKED
+
+
+def test_a_server_that_never_answers_is_given_up(server, tiny, impatient):
+    server.answers[PATH] = [lambda request: impatient.wait(30)]
+    with pytest.raises(DataNotFound, match="timed out"):
+        data.fetch("tiny")
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(server, tiny, impatient):
+    server.answers[PATH] = [drip(PACKED, 0.05, impatient)]
+    with pytest.raises(DataNotFound, match=r"the server sent \d+ bytes in 0 seconds"):
+        data.fetch("tiny")
+    assert not tiny.exists()
+
+
+def test_headers_that_never_end_are_given_up(server, tiny, impatient):
+    def answer(request):
+        with contextlib.suppress(OSError):
+            for byte in b"HTTP/1.0 200 OK\r\nX: " + b"a" * 1000:
+                request.wfile.write(bytes([byte]))
+                request.wfile.flush()
+                if impatient.wait(0.05):
+                    return
+
+    server.answers[PATH] = [answer]
+    began = time.monotonic()
+    with pytest.raises(DataNotFound, match=r"file\.bin"):
+        data.fetch("tiny")
+    assert time.monotonic() - began < 10
+
+
+@pytest.fixture
+def secure(server, tmp_path, monkeypatch):
+    """The server under https, with a certificate made for the test; returns a function that has it trusted."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(["openssl", "req", "-x509", *kind, *names, *files], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"openssl makes no certificate here: {error}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    return lambda: monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+
+def test_https_is_verified_and_never_left(server, source, world, secure):
+    url = server.url("one/").replace("http:", "https:")
+    source({"file.bin": CONTENT}, (url,))
+    server.answers[PATH] = [whole(PACKED)]
+    with pytest.raises(DataNotFound, match="CERTIFICATE_VERIFY_FAILED"):
+        data.fetch("tiny")
+    assert server.seen == []
+    secure()
+    server.answers[PATH] = [redirect(server.url("elsewhere"))]
+    with pytest.raises(DataError, match="refused to follow a redirect to http:"):
+        data.fetch("tiny")
+    server.answers[PATH] = [redirect("/within")]
+    server.answers["/within"] = [whole(PACKED)]
+    assert data.fetch("tiny") == [world / "tiny" / "file.bin.gz"]
+
+
+def test_a_body_that_says_it_is_packed_again_is_not_unpacked(server, tiny):
+    def bomb(request):
+        content = packed(bytes(10_000_000))
+        request.send_response(200)
+        request.send_header("Content-Encoding", "gzip")
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content)
+
+    server.answers[PATH] = [bomb]
+    with pytest.raises(DataError, match=r"holds more bytes where file\.bin has 300,000"):
+        data.fetch("tiny")
+    assert leftovers(tiny) == []
+
+
 def test_without_a_network_the_error_says_which_file_goes_where(server, tiny, world):
     server.close()
     with pytest.raises(DataNotFound) as caught:
@@ -250,6 +359,10 @@ def test_an_archive_is_downloaded_read_and_kept_unpacked(server, tiny_archive, w
         (member("/etc/evil", b"x"), "outside"),
         (member("..\\evil", b"x"), "outside"),
         (member("C:evil", b"x"), "outside"),
+        (member("//server/evil", b"x"), "outside"),
+        (member("set/./../../evil", b"x"), "outside"),
+        (member("set/a.bin/../../../evil", kind=tarfile.DIRTYPE), "outside"),
+        (member("set", kind=tarfile.SYMTYPE, link=".."), "link"),
         (member("set/c.bin", kind=tarfile.SYMTYPE, link="/etc/passwd"), "link"),
         (member("set/c.bin", kind=tarfile.LNKTYPE, link="../../evil"), "link"),
         (member("set/c.bin", kind=tarfile.CHRTYPE), "device"),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import lzma
-import os
 import struct
 import tarfile
-import tracemalloc
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import fuzzing
 from cavity import data
 from cavity.data import DataError
 from cavity.data.binary import parse_cifar, parse_idx
@@ -24,30 +25,7 @@ from cavity.data.npz import read_npz
 from cavity.data.packing import iterate_archive, read_bounded
 from cavity.data.registry import Source
 from data.helpers import idx, known_file
-
-# More by hand: CAVITY_FUZZ_EXAMPLES=20000 pytest tests/data/test_fuzz.py
-EXAMPLES = int(os.environ.get("CAVITY_FUZZ_EXAMPLES", "150"))
-bounded = settings(max_examples=EXAMPLES, deadline=10_000, database=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@st.composite
-def damaged(draw, original: bytes) -> bytes:
-    """The original with some bytes changed, cut off, doubled or put in between."""
-    content = bytearray(original)
-    for _ in range(draw(st.integers(1, 4))):
-        position = draw(st.integers(0, max(len(content) - 1, 0)))
-        kind = draw(st.sampled_from(["set", "cut", "insert", "repeat", "number"]))
-        if kind == "set" and content:
-            content[position] = draw(st.integers(0, 255))
-        elif kind == "cut":
-            del content[position : position + draw(st.integers(1, 50))]
-        elif kind == "insert":
-            content[position:position] = draw(st.binary(max_size=20))
-        elif kind == "number":
-            content[position : position + 4] = struct.pack("<I", draw(st.sampled_from([0, 2**31 - 1, 2**32 - 1])))
-        else:
-            content[position:position] = content[position : position + 20]
-    return bytes(content)
+from fuzzing import bounded, damaged
 
 
 @pytest.fixture(scope="module")
@@ -56,31 +34,20 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
-def attempt(read, *arguments):
-    """What reading gives, or None for the one error it may raise; never more than 80 MiB of memory."""
-    tracemalloc.start()
-    try:
-        result = read(*arguments)
-    except DataError:
-        result = None
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < 80 << 20
-    return result
+attempt = functools.partial(fuzzing.attempt, errors=(DataError,))
 
 
 IDX = idx(np.arange(24, dtype=np.uint8).reshape(4, 3, 2))
 
 
-@bounded
+@bounded()
 @given(st.binary(max_size=200) | damaged(IDX))
 def test_idx(content):
     result = attempt(parse_idx, content, "f", 3)
     assert result is None or result.size == len(content) - 16
 
 
-@bounded
+@bounded()
 @given(st.binary(max_size=4000) | damaged(bytes(3073 * 2)))
 def test_cifar(content):
     result = attempt(parse_cifar, content, "f")
@@ -90,7 +57,7 @@ def test_cifar(content):
 CONTENT = np.random.default_rng(0).integers(0, 4, 5000, dtype=np.uint8).tobytes()
 
 
-@bounded
+@bounded()
 @given(damaged(gzip.compress(CONTENT)) | damaged(lzma.compress(CONTENT)) | st.binary(max_size=100))
 def test_packed_files(folder, content):
     (folder / "packed").write_bytes(content)
@@ -112,10 +79,25 @@ TAR_FILES = (known_file("a", CONTENT), known_file("b", CONTENT))
 TAR_SOURCE = Source("tiny", "", ("tiny",), TAR_FILES, (), (), "set.tar")
 
 
-@bounded
+@bounded()
 @given(damaged(make_tar()) | damaged(gzip.compress(make_tar())) | st.binary(max_size=2000))
 def test_archives(folder, content):
     (folder / "set.tar").write_bytes(content)
+    result = attempt(lambda: dict(iterate_archive(folder / "set.tar", TAR_SOURCE)))
+    assert result is None or result == dict.fromkeys(TAR_FILES, CONTENT)
+
+
+def sealed_tar(block: bytes) -> bytes:
+    """A tar whose first header is ``block``, with a checksum that fits, and some content behind it."""
+    block = block[:512].ljust(512, b"\0")
+    checksum = sum(block[:148]) + 8 * 32 + sum(block[156:])
+    return block[:148] + b"%06o\0 " % checksum + block[156:] + make_tar()
+
+
+@bounded()
+@given(damaged(make_tar()[:512]), st.sampled_from(b"0123456789LKSxgX\0"))
+def test_archives_with_checksums_that_fit(folder, block, kind):
+    (folder / "set.tar").write_bytes(sealed_tar(block[:156] + bytes([kind]) + block[157:]))
     result = attempt(lambda: dict(iterate_archive(folder / "set.tar", TAR_SOURCE)))
     assert result is None or result == dict.fromkeys(TAR_FILES, CONTENT)
 
@@ -126,7 +108,7 @@ def make_npz(save) -> bytes:
     return stream.getvalue()
 
 
-@bounded
+@bounded()
 @given(damaged(make_npz(np.savez)) | damaged(make_npz(np.savez_compressed)) | st.binary(max_size=200))
 def test_npz(folder, content):
     (folder / "f.npz").write_bytes(content)
@@ -139,7 +121,7 @@ SHAPES = st.lists(st.integers(-(2**70), 2**70) | st.integers(0, 4), max_size=40)
 DTYPES = st.sampled_from(["<f8", "|u1", "<U4", "|S3", "|O", "<M8[s]", "<c16", "|V0", "<U0", "f,f", "<f16", ">i8"])
 
 
-@bounded
+@bounded()
 @given(SHAPES, DTYPES | st.text(max_size=10), st.booleans(), HEADERS, st.binary(max_size=64))
 def test_npz_headers(folder, shape, dtype, fortran, extra, body):
     header = repr({**extra, "descr": dtype, "fortran_order": fortran, "shape": shape}).encode("utf-8") + b"\n"
@@ -154,7 +136,7 @@ CELL = st.sampled_from(["1", "2.5", "-3e2", "nan", "inf", "1e400", "a", "", '"',
 TABLE = st.lists(st.lists(CELL, max_size=4).map(",".join), max_size=12).map("\n".join)
 
 
-@bounded
+@bounded()
 @given(TABLE.map(str.encode) | damaged(b"a,b,label\n" + b"1,2,x\n3,4,y\n" * 10) | st.binary(max_size=100))
 def test_csv(folder, content):
     (folder / "t.csv").write_bytes(content)
@@ -169,8 +151,24 @@ def make_png(mode: str) -> bytes:
     return stream.getvalue()
 
 
-@bounded
-@given(damaged(make_png("L")) | damaged(make_png("P")) | damaged(make_png("RGBA")) | st.binary(max_size=100))
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+SIZES = st.sampled_from([0, 1, 6, 8, 4096, 2**16, 2**31 - 1, 2**32 - 1])
+HEAD = st.builds(
+    lambda *values: chunk(b"IHDR", struct.pack(">IIBBBBB", *values)),
+    *(SIZES, SIZES, st.sampled_from([1, 8, 16, 3]), st.sampled_from([0, 2, 3, 4, 6, 9])),
+    *(st.sampled_from([0, 1]) for _ in range(3)),
+)
+BODY = st.binary(max_size=60) | st.sampled_from([zlib.compress(bytes(n)) for n in (48, 54, 150, 10**6)])
+KINDS = [b"IDAT", b"PLTE", b"tRNS", b"iCCP", b"zTXt", b"iTXt", b"tEXt", b"acTL", b"fcTL", b"fdAT", b"eXIf", b"gAMA"]
+CHUNKS = st.lists(st.builds(chunk, st.sampled_from(KINDS), BODY), max_size=5).map(b"".join)
+PNG = st.builds(lambda head, rest: b"\x89PNG\r\n\x1a\n" + head + rest + chunk(b"IEND", b""), HEAD, CHUNKS)
+
+
+@bounded()
+@given(damaged(make_png("L")) | damaged(make_png("P")) | damaged(make_png("RGBA")) | PNG | st.binary(max_size=100))
 def test_png(folder, content):
     for name in ("a", "b"):
         (folder / "images" / name).mkdir(parents=True, exist_ok=True)
@@ -179,3 +177,21 @@ def test_png(folder, content):
     (folder / "images" / "b" / "2.png").write_bytes(content)
     result = attempt(data.load, folder / "images")
     assert result is None or result.n_features in (48, 144)
+
+
+def make_parquet() -> bytes:
+    pa = pytest.importorskip("pyarrow", reason="reading parquet needs pyarrow")
+    import pyarrow.parquet as pq
+
+    stream = io.BytesIO()
+    columns = {"a": np.arange(40.0), "b": np.arange(40), "label": ["x", "y"] * 20}
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+@bounded(0.5)
+@given(st.data())
+def test_parquet(folder, choice):
+    (folder / "t.parquet").write_bytes(choice.draw(damaged(make_parquet())))
+    result = attempt(data.load, folder / "t.parquet")
+    assert result is None or bool(result.x_train.isfinite().all())

@@ -150,3 +150,26 @@ def test_measuring_is_rare_where_it_costs_and_always_where_it_does_not():
 def test_what_is_given_is_kept():
     given = Config(**EVERYTHING)
     assert completed(given, samples=100, test_samples=20, features=4, classes=2) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rho = " + "[" * 5000, "is not a TOML file"),
+        ("rho = " + "{a = " * 5000, "is not a TOML file"),
+        ("rho = 1" + "0" * 400, "rho must be a number"),
+        ("epochs = 1" + "0" * 5000, "is not a TOML file"),
+        ("self = 1", "there is no option 'self'"),
+        ("a" + ".a" * 8000 + " = 1", "500 dots in a line"),
+        ("# " + "a" * (1 << 16), "more than 65536 bytes"),
+        ("data_options." + ".".join("a" * 400) + " = 1\nrho = 'a'", "rho must be a number"),
+        ("\ud800", "is not a TOML file"),
+    ],
+)
+def test_files_that_no_parser_likes(tmp_path, text, message):
+    """Refused in a moment: a key of thousands of parts takes the parser minutes, and deep arrays all of its stack."""
+    file = tmp_path / "c.toml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(ValueError, match=message) as caught:
+        Config.from_toml(file)
+    assert str(caught.value).startswith(f"{file}: ")

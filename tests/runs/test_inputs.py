@@ -72,9 +72,9 @@ def test_what_does_not_fit(tmp_path):
         read_samples(tmp_path / "none.csv", TABLE)
     cases = {
         "a.csv": ("a,b,c,d\n1,2,3,4\n", TABLE, "has 4 columns, the network takes 2"),
-        "b.csv": ("a,b\n1,x\n", TABLE, "not a readable table"),
-        "c.csv": ("a,b\n1\n", TABLE, "line 2 has 1 fields, the header has 2"),
-        "d.csv": ("a,b\n", TABLE, "holds no rows"),
+        "b.csv": ("a,b\n1,x\n", TABLE, "line 2: could not convert string to float: 'x'"),
+        "c.csv": ("a,b\n1\n", TABLE, "line 2 has 1 fields where the header has 2"),
+        "d.csv": ("a,b\n", TABLE, "holds 0 rows"),
         "e.csv": ("a,b\n1,nan\n", TABLE, "not finite"),
         "f.csv": ("a,b,c\n1,2,3\n", TABLE, "label"),
         "g.txt": ("hello", TABLE, "cannot be read"),
@@ -95,6 +95,12 @@ def test_what_does_not_fit(tmp_path):
     Image.new("L", (3, 2)).save(tmp_path / "m.png")
     with pytest.raises(DataError, match="is 3×2, the network takes 2×2"):
         read_samples(tmp_path / "m.png", GREY)
+    Image.fromarray(np.full((2, 2), 40_000, np.uint16)).save(tmp_path / "n.png")
+    with pytest.raises(DataError, match="only 8 bits per channel"):
+        read_samples(tmp_path / "n.png", GREY)
+    Image.new("RGBA", (2, 2)).save(tmp_path / "o.png")
+    with pytest.raises(DataError, match="the network takes images of 4 channels"):
+        read_samples(tmp_path / "o.png", Task(16, ("a", "b"), (4, 2, 2), torch.zeros(1), torch.ones(1)))
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no PNG images"):
         read_samples(tmp_path / "empty", GREY)

@@ -6,17 +6,21 @@ The bytes go to ``<file>.<digest of the address>.part``, are checked there, and 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import http.client
 import logging
 import os
 import re
+import socket
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from cavity.data.errors import DataError
@@ -24,6 +28,11 @@ from cavity.data.errors import DataError
 TIMEOUT = 20.0
 ATTEMPTS = 3
 CHUNK = 1 << 16
+#: A server must bring so many bytes within so many seconds, again and again: one that sends a byte now and then is as
+#: good as one that has stopped.
+PATIENCE, LEAST_BYTES = 60.0, 60_000
+#: What the disk says, not the network: no other server will help, nor another try.
+LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _SAFE_REDIRECTS = {("http", "http"), ("http", "https"), ("https", "https")}
 
 Advance = Callable[[int, int | None], None]
@@ -48,13 +57,53 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
-def _opener() -> urllib.request.OpenerDirector:
+class _Connections(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Makes the connections of a request, and can cut them off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[http.client.HTTPConnection] = []
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(self._keep(http.client.HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(self._keep(http.client.HTTPSConnection), req)
+
+    def _keep(self, kind: type[http.client.HTTPConnection]) -> Any:
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            self.opened.append(kind(host, **options))
+            return self.opened[-1]
+
+        return connection
+
+    def cut(self) -> None:
+        for connection in self.opened:
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _answer(url: str, headers: dict[str, str]) -> Any:
+    """The response to a request, body unread; OSError where it is not there soon.
+
+    ``TIMEOUT`` is for each packet, and a header may have as many of them as bytes: all of it has a time of its own.
+    """
+    connections = _Connections()
+    clock = threading.Timer(PATIENCE, connections.cut)
+    clock.daemon = True
+    clock.start()
+    try:
+        return _opener(connections).open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    finally:
+        clock.cancel()
+
+
+def _opener(connections: _Connections) -> urllib.request.OpenerDirector:
     """An opener that knows http and https only: no file:, no ftp:, no data:."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
+        connections,
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
         urllib.request.UnknownHandler(),
@@ -80,7 +129,7 @@ def _transfer(url: str, part: Path, limit: int, advance: Advance) -> None:
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
-        response = _opener().open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+        response = _answer(url, headers)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416 and _range_start_and_total(error.headers.get("Content-Range"))[1] == have:
@@ -101,16 +150,28 @@ def _transfer(url: str, part: Path, limit: int, advance: Advance) -> None:
             raise DataError(f"{url}: refused {total:,} bytes where at most {limit:,} are expected")
         with part.open("r+b" if have else "wb") as file:
             file.seek(have)
-            while block := response.read(CHUNK):
+            since, before = time.monotonic(), have
+            # read1 hands over what has come: read would wait for a whole chunk, however slowly it comes.
+            while block := response.read1(CHUNK):
                 have += len(block)
                 if have > limit:
                     raise DataError(f"{url}: refused more than the {limit:,} bytes expected")
                 file.write(block)
                 advance(have, total)
+                if time.monotonic() - since > PATIENCE:
+                    if have - before < LEAST_BYTES:
+                        raise TimeoutError(f"the server sent {have - before:,} bytes in {PATIENCE:.0f} seconds")
+                    since, before = time.monotonic(), have
             file.flush()
             os.fsync(file.fileno())
     if total is not None and have < total:
         raise ConnectionError(f"the connection ended after {have:,} of {total:,} bytes")
+
+
+def is_local(error: BaseException) -> TypeGuard[OSError]:
+    """Whether an error is about the folder that a download goes to, not about the server."""
+    # HTTPError, of the server, is an OSError without a number.
+    return isinstance(error, OSError) and error.errno in LOCAL
 
 
 def _complete(url: str, part: Path, limit: int, advance: Advance) -> None:
@@ -119,7 +180,9 @@ def _complete(url: str, part: Path, limit: int, advance: Advance) -> None:
         before = part.stat().st_size if part.exists() else -1
         try:
             return _transfer(url, part, limit, advance)
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
+            if is_local(error):
+                raise
             after = part.stat().st_size if part.exists() else -1
             if attempt + 1 == ATTEMPTS or after == before:
                 raise
@@ -161,7 +224,14 @@ class ResumingDownloader:
 
     def _fetch(self, url: str) -> None:
         with _progress(url.rsplit("/", 1)[-1]) as advance:
-            _complete(url, self._part, self._limit, advance)
+            try:
+                _complete(url, self._part, self._limit, advance)
+            except OSError as error:
+                # On a full disk, what has come so far is in everybody's way.
+                if is_local(error):
+                    with contextlib.suppress(OSError):
+                        self._part.unlink(missing_ok=True)
+                raise
         try:
             self._verify(self._part)
         except DataError:

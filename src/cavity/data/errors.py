@@ -14,5 +14,9 @@ class DataNotFound(FileNotFoundError):
 
 
 def damaged(path: str | Path, reason: object) -> DataError:
-    """The error for a file that cannot be used: it names the file first, then the reason."""
-    return DataError(f"{path}: {reason}")
+    """The error for a file that cannot be used: it names the file first, then the reason.
+
+    Either may quote what a stranger wrote; what would command a terminal is shown as its code.
+    """
+    text = f"{path}: {reason}"
+    return DataError("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))

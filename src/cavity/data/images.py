@@ -25,7 +25,7 @@ def _list(folder: Path) -> list[tuple[Path, str]]:
     """Every PNG file with the name of its class, in the order of their names; other files are passed over."""
     pairs = []
     for class_folder in sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."):
-        files = sorted(path for path in class_folder.iterdir() if path.suffix.lower() == ".png")
+        files = sorted(path for path in class_folder.iterdir() if path.suffix.lower() == ".png" and path.is_file())
         if not files:
             raise damaged(class_folder, "holds no PNG images; every sub-folder is taken for a class")
         pairs += [(path, class_folder.name) for path in files]
@@ -34,8 +34,11 @@ def _list(folder: Path) -> list[tuple[Path, str]]:
     return pairs
 
 
-def _decode(path: Path, mode: str | None, size: tuple[int, int] | None) -> tuple[str, tuple[int, int], bytes]:
-    """Mode, size and, where a ``mode`` to convert to is given, the pixels of one PNG image."""
+def _decode(
+    path: Path, mode: str | None, size: tuple[int, int] | None, whose: str
+) -> tuple[str, tuple[int, int], bytes]:
+    """Mode, size and, where a ``mode`` to convert to is given, the pixels of one PNG image; ``whose`` size it must have
+    is said in the error."""
     from PIL import Image
 
     try:
@@ -48,7 +51,7 @@ def _decode(path: Path, mode: str | None, size: tuple[int, int] | None) -> tuple
             if image.mode not in GREY + COLOUR:
                 raise damaged(path, f"has pixels of type {image.mode}; only 8 bits per channel are read")
             if size is not None and image.size != size:
-                raise damaged(path, f"is {image.width}×{image.height}, the images before it {size[0]}×{size[1]}")
+                raise damaged(path, f"is {image.width}×{image.height}, {whose} {size[0]}×{size[1]}")
             pixels = image.convert(mode).tobytes() if mode is not None else b""
             return image.mode, image.size, pixels
     except DataError:
@@ -58,23 +61,30 @@ def _decode(path: Path, mode: str | None, size: tuple[int, int] | None) -> tuple
         raise damaged(path, f"is not a readable PNG image: {error}") from error
 
 
-def _read(paths: list[Path]) -> tuple[NDArray[np.uint8], tuple[int, int, int]]:
-    """All images as (samples, channels · height · width): grey if all of them are, otherwise in colour."""
+def read_images(
+    paths: list[Path], shape: tuple[int, int, int] | None = None
+) -> tuple[NDArray[np.uint8], tuple[int, int, int]]:
+    """All images as (samples, channels · height · width), and their (channels, height, width).
+
+    ``shape`` is what they must have, of 1 or 3 channels; by default they are grey if all of them are, else in colour.
+    """
     import numpy as np
 
-    size: tuple[int, int] | None = None
+    whose = "the images before it" if shape is None else "the network takes"
+    size = None if shape is None else (shape[2], shape[1])
     modes, packed = set(), 0
     for path in paths:
-        mode, size, _ = _decode(path, None, size)
+        mode, size, _ = _decode(path, None, size, whose)
         modes.add(mode)
         packed += path.stat().st_size
     assert size is not None
     width, height = size
-    channels, mode = (1, "L") if modes <= set(GREY) else (3, "RGB")
+    channels = shape[0] if shape is not None else 1 if modes <= set(GREY) else 3
+    mode = "L" if channels == 1 else "RGB"
     check_expansion(paths[0].parent, packed, len(paths) * channels * height * width)
     images = np.empty((len(paths), channels, height, width), np.uint8)
     for image, path in zip(images, paths, strict=True):
-        pixels = np.frombuffer(_decode(path, mode, size)[2], np.uint8)
+        pixels = np.frombuffer(_decode(path, mode, size, whose)[2], np.uint8)
         image[:] = pixels.reshape(height, width, channels).transpose(2, 0, 1)
     return images.reshape(len(paths), -1), (channels, height, width)
 
@@ -91,7 +101,7 @@ def load_folder(folder: Path, test_fraction: float, seed: int) -> Raw:
     if unseen:
         raise damaged(folder, f"test has classes that train has not: {', '.join(sorted(unseen))}")
     y, classes = encode_labels(np.array(names), folder)
-    x, shape = _read([path for path, _ in pairs])
+    x, shape = read_images([path for path, _ in pairs])
     if len(lists) == 2:
         n_train = len(lists[0])
         train, test = Part(x[:n_train], y[:n_train]), Part(x[n_train:], y[n_train:])

@@ -97,8 +97,10 @@ def stratified_split(
     random = np.random.default_rng(seed)
     train, test = [], []
     seen = given = 0
-    for label in np.unique(y):
-        members = random.permutation(np.flatnonzero(y == label))
+    # Sorted once and cut where the class changes: a search for each class would take classes × samples.
+    order = np.argsort(y, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
+        members = random.permutation(part)
         seen += len(members)
         n_test = min(round(seen * test_fraction) - given, len(members) - 1)
         given += n_test

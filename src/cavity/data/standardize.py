@@ -77,7 +77,7 @@ def _transform_bytes(x: NDArray[np.uint8], mean: NDArray[np.float64], std: NDArr
 
 def _check_finite(x: NDArray[np.floating], name: str, reason: str) -> None:
     if not np.isfinite(x).all():
-        sample, feature = np.argwhere(~np.isfinite(x))[0]
+        sample, feature = np.unravel_index(np.isfinite(x).argmin(), x.shape)
         raise DataError(f"{name}: sample {sample}, feature {feature} {reason}")
 
 

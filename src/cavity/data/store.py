@@ -27,13 +27,15 @@ def _destination(source: Source, data_dir: Folder) -> Path:
 
 def _download(source: Source, name: str, folder: Path, limit: int, verify: Callable[[Path], None]) -> Path:
     """A file from the first mirror that has it; the error of the last resort lists what each one said."""
-    from cavity.data.download import download
+    from cavity.data.download import download, is_local
 
     refused, said = False, []
     for mirror in source.mirrors:
         try:
             return download(mirror + name, folder / name, limit, verify)
         except (OSError, DataError) as error:
+            if is_local(error):
+                raise OSError(error.errno, f"{folder / name} could not be written ({error.strerror})") from error
             refused = refused or isinstance(error, DataError)
             said.append(f"  from {mirror + name}\n    ({type(error).__name__}: {error})")
     message = "\n".join(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from array import array
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cavity.data.errors import DataError, damaged
 from cavity.data.packing import check_expansion
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 LABEL_NAMES = ("label", "target", "y", "class")
 DELIMITERS = (",", ";", "\t")
+
+#: Of the names of all columns, which are the features, and which is the label, if any.
+Choose: TypeAlias = Callable[[list[str]], tuple[list[int], int | None]]
 
 
 def label_column(path: Path, columns: list[str], label: str | None) -> int:
@@ -44,8 +48,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Features (samples, columns − 1) and labels, as text, of a table with a header line."""
+def scan_csv(path: Path, choose: Choose) -> tuple[NDArray[np.float64], list[str]]:
+    """Features (samples, features) and labels of a table with a header line, of which ``choose`` picks the columns."""
     import numpy as np
 
     try:
@@ -55,9 +59,7 @@ def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArra
             file.seek(0)
             rows = csv.reader(file, delimiter=delimiter, strict=True)
             columns = next(rows, [])
-            if columns and all(_is_number(name) for name in columns):
-                raise damaged(path, "the first line holds numbers only; a header with column names is needed")
-            target = label_column(path, columns, label)
+            features, target = choose(columns)
             values, labels = array("d"), []
             for row in rows:
                 if not row:
@@ -67,27 +69,46 @@ def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArra
                         path,
                         f"line {rows.line_num} has {len(row)} fields where the header has {len(columns)}",
                     )
-                labels.append(row.pop(target).strip())
+                if target is not None:
+                    labels.append(row[target].strip())
                 try:
-                    values.extend(map(float, row))
+                    values.extend(float(row[number]) for number in features)
                 except ValueError as error:
                     raise damaged(path, f"line {rows.line_num}: {error}") from error
     except DataError:
         raise
     except (OSError, ValueError, csv.Error) as error:
         raise damaged(path, f"is not a readable table: {error}") from error
-    if not labels or len(columns) < 2:
-        raise damaged(path, f"holds {len(labels)} rows and {max(len(columns) - 1, 0)} features")
+    if not values:
+        raise damaged(path, f"holds {len(labels)} rows and {len(features)} features")
+    return np.frombuffer(values, np.float64).reshape(-1, len(features)), labels
+
+
+def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Features (samples, columns − 1) and labels, as text, of a table with a header line."""
+    import numpy as np
+
+    def choose(columns: list[str]) -> tuple[list[int], int | None]:
+        if columns and all(_is_number(name) for name in columns):
+            raise damaged(path, "the first line holds numbers only; a header with column names is needed")
+        target = label_column(path, columns, label)
+        return [number for number in range(len(columns)) if number != target], target
+
+    values, labels = scan_csv(path, choose)
     if "" in labels:
         raise damaged(path, f"row {labels.index('') + 1} has no label")
     # A NumPy array of text gives every row the room of the longest: one long field must not multiply.
     longest = max(map(len, labels))
     check_expansion(path, path.stat().st_size, 4 * longest * len(labels))
-    return np.frombuffer(values, np.float64).reshape(len(labels), -1), np.array(labels)
+    return values, np.array(labels)
 
 
-def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Features (samples, columns − 1) and labels, in their own type, of a parquet file."""
+def scan_parquet(path: Path, choose: Choose) -> tuple[NDArray[np.float64], NDArray[np.generic] | None]:
+    """Features (samples, features) and labels, in their own type, of which ``choose`` picks the columns.
+
+    Columns of any other type than numbers are refused before they are read, and texts are read as a dictionary: a few
+    bytes can stand for a long text in millions of rows.
+    """
     import numpy as np
 
     try:
@@ -97,28 +118,71 @@ def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], ND
         raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
     try:
         with pq.ParquetFile(path) as file:
-            names = list(file.schema_arrow.names)
-            target = label_column(path, names, label)
-            check_expansion(path, path.stat().st_size, 8 * file.metadata.num_rows * len(names))
-            table = file.read()
-        features = [table.column(i) for i in range(len(names)) if i != target]
-        for name, column in zip((n for i, n in enumerate(names) if i != target), features, strict=True):
-            if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)) or column.null_count:
-                raise damaged(path, f"column {name!r} ({column.type}) has other things in it than numbers")
-        labels = table.column(target)
-        if pa.types.is_dictionary(labels.type):
-            labels = labels.cast(labels.type.value_type)
-        if labels.null_count:
-            raise damaged(path, f"{labels.null_count} labels are missing")
-        is_text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-        y = np.array(labels.to_pylist(), dtype=np.str_) if is_text else labels.to_numpy()
-        if not features or not len(y):
-            raise damaged(path, f"holds {len(y)} rows and {len(features)} features")
-        return np.stack([column.to_numpy().astype(np.float64) for column in features], axis=1), y
+            names, types = list(file.schema_arrow.names), list(file.schema_arrow.types)
+            features, target = choose(names)
+        for number in features:
+            if not (pa.types.is_integer(types[number]) or pa.types.is_floating(types[number])):
+                raise damaged(path, f"column {names[number]!r} ({types[number]}) has other things in it than numbers")
+        as_texts = target is not None and _holds_text(types[target])
+        with pq.ParquetFile(path, read_dictionary=[names[target]] if as_texts and target is not None else []) as file:
+            rows = file.metadata.num_rows
+            check_expansion(path, path.stat().st_size, 8 * rows * len(names))
+            if not features or not rows:
+                raise damaged(path, f"holds {rows} rows and {len(features)} features")
+            kept = features if target is None else [*features, target]
+            table = file.read(columns=[names[number] for number in kept])
+        columns = [table.column(names[number]) for number in features]
+        for number, column in zip(features, columns, strict=True):
+            if column.null_count:
+                raise damaged(path, f"column {names[number]!r} lacks {column.null_count} numbers")
+        x = np.stack([column.to_numpy().astype(np.float64) for column in columns], axis=1)
+        return x, None if target is None else _labels(path, table.column(names[target]))
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
         raise damaged(path, f"is not a readable parquet file: {error}") from error
+
+
+def _holds_text(kind: Any) -> bool:
+    """Whether a column has texts, or a dictionary of them, rather than numbers."""
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_string(value) or pa.types.is_large_string(value):
+        return True
+    if not (pa.types.is_integer(value) or pa.types.is_floating(value) or pa.types.is_boolean(value)):
+        raise TypeError(f"labels of type {kind}")
+    return False
+
+
+def _labels(path: Path, column: Any) -> NDArray[np.generic]:
+    """Numbers as they are; of texts only the dictionary is ever written out, until it is known how long they are."""
+    import numpy as np
+    import pyarrow as pa
+
+    if column.null_count:
+        raise damaged(path, f"{column.null_count} labels are missing")
+    if not _holds_text(column.type):
+        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        numbers: NDArray[np.generic] = column.to_numpy()
+        return numbers
+    whole = column.dictionary_encode().combine_chunks()
+    words = whole.dictionary.to_pylist()
+    check_expansion(path, path.stat().st_size, 4 * max(map(len, words)) * len(whole))
+    texts: NDArray[np.generic] = np.array(words, dtype=np.str_)[whole.indices.to_numpy()]
+    return texts
+
+
+def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
+    """Features (samples, columns − 1) and labels, in their own type, of a parquet file."""
+
+    def choose(columns: list[str]) -> tuple[list[int], int | None]:
+        target = label_column(path, columns, label)
+        return [number for number in range(len(columns)) if number != target], target
+
+    x, labels = scan_parquet(path, choose)
+    assert labels is not None
+    return x, labels
 
 
 def load_table(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:

@@ -70,6 +70,6 @@ class Store:
         for path in sorted(self.records_folder.glob("*.json")):
             try:
                 found.append(Record.from_dict(json.loads(path.read_text(encoding="utf-8"))))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{path}: is no record of an experiment: {error}") from error
         return [record for record in found if record.cell.scale == scale]

@@ -77,7 +77,8 @@ class InputCode:
             raise ValueError(f"X must be finite, it holds NaN or infinity among its {self.features} columns")
         assert self.mean is not None
         assert self.std is not None
-        scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
+        with np.errstate(over="ignore"):  # what becomes infinite is cut like all that is too large
+            scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
         limit = float(1 << (REAL_PLANES - 1))
         return np.clip(scaled, -limit, limit - 1).astype(np.int64)
 

@@ -30,6 +30,8 @@ MAGIC = b"\x89CAVITY\n"
 VERSION = 1
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
+#: No header is near this, even with a group for every pixel; JSON takes up to 30 times its length in memory.
+MAX_HEADER = 1 << 24
 LARGEST_PIXEL = 255
 LARGEST_SHIFT = 32
 
@@ -101,6 +103,8 @@ def _check_preamble(content: bytes, name: str) -> int:
     _, version, length = PREAMBLE.unpack_from(content)
     if version != VERSION:
         raise PackedError(f"{name}: is a packed network of version {version}, this is cavity for version {VERSION}")
+    if length > MAX_HEADER:
+        raise PackedError(f"{name}: declares a header of {length} bytes, at most {MAX_HEADER} are read")
     return int(length)
 
 
@@ -120,7 +124,7 @@ class _Reader:
     def bits(self, shape: tuple[int, int]) -> NDArray[np.bool_]:
         rows, columns = shape
         octets = self.take(rows * ((columns + 7) // 8), "u1").reshape(rows, -1)
-        bits = np.unpackbits(octets, axis=1, bitorder="little").astype(bool)
+        bits = np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
         if bits[:, columns:].any():
             raise ValueError("bits are set behind the end of a row")
         return bits[:, :columns]

@@ -71,11 +71,10 @@ def summarize(
     layers = net.weighted()
     test, notes = None, []
     if dataset is not None and _has_classes(net):
-        probabilities = net.predict_proba(dataset.x_test).double().cpu()
-        if bool(torch.isfinite(probabilities).all()):
-            test = _test(net, dataset, probabilities)
-        else:
-            notes.append("The network gives probabilities that are not finite: training diverged.")
+        try:
+            test = _test(net, dataset, net.predict_proba(dataset.x_test).double().cpu())
+        except FloatingPointError as error:
+            notes.append(f"Nothing could be measured on the test set: {error}.")
     shape = None if dataset is None else dataset.image_shape
     return RunSummary(
         name=name,

@@ -21,18 +21,14 @@ from cavity.report.palette import DARK, LIGHT, variables
 from cavity.report.pictures import png_uri
 from cavity.report.summary import RunSummary
 from cavity.report.wording import listed
+from cavity.runs.storage import write_whole
 
 
 def write_page(runs: Sequence[RunSummary], out: str | os.PathLike[str]) -> Path:
-    """Write the page beside its place and rename it, so that a reader never sees half of it; returns the path."""
+    """Write the page in one rename, so that a reader never sees half of it; returns the path."""
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(page(runs), encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(path, page(runs).encode())
     return path
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -37,6 +38,16 @@ BLANK = "0" * 64
 #: No header of ours is near this; a longer one is not worth reading into memory.
 MAX_HEADER = 1 << 26
 LENGTH_BYTES = 8
+#: What values of the wrong kind, shape or depth raise, where the checksum fits because a stranger wrote it.
+UNREADABLE = (
+    safetensors.SafetensorError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RuntimeError,
+)
 
 
 #: Stands in the trainer's plain state for a tensor that is kept beside it; its value is the tensor's name.
@@ -87,12 +98,20 @@ class Checkpoint:
     def restore(self, net: nn.Module, trainer: Stateful | None = None) -> None:
         """Put the state into a network, and a trainer, built like those that were saved."""
         try:
+            self._require_kinds(net)
             net.load_state_dict(dict(self.network))
             if trainer is not None:
                 trainer.load_state_dict(dict(self.trainer))
-        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"{self.path}: does not fit the network it is loaded into: {reason}") from error
+
+    def _require_kinds(self, net: nn.Module) -> None:
+        """ValueError where a tensor would be converted between real numbers and anything else without a word."""
+        for name, own in net.state_dict().items():
+            saved = self.network.get(name, own)
+            if saved.is_floating_point() != own.is_floating_point() or saved.is_complex():
+                raise ValueError(f"{name} is of type {saved.dtype}, the network's of {own.dtype}")
 
 
 def save_checkpoint(
@@ -164,12 +183,13 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         metadata = _metadata(path, head)
         body = stream.read()
     digest = metadata.get("sha256", "")
-    blanked = head.replace(_entry(digest), _entry(BLANK), 1)
+    # A digest with anything but ASCII in it cannot even be looked for.
+    blanked = head.replace(_entry(digest), _entry(BLANK), 1) if digest.isascii() else head
     if hashlib.sha256(length + blanked + body).hexdigest() != digest:
         raise CheckpointError(f"{path}: its content does not match its SHA-256; it was cut short or altered")
     try:
         return _assembled(path, safetensors.torch.load(length + head + body), metadata)
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"{path}: is not a readable checkpoint: {error}") from error
 
 
@@ -187,18 +207,33 @@ def _metadata(path: Path, head: bytes) -> dict[str, str]:
     return {str(name): str(text) for name, text in metadata.items()}
 
 
+def _size(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"a size is {str(value)[:40]!r}, expected a whole number from 1")
+    return value
+
+
+def _statistic(values: Tensor, inputs: int) -> Tensor:
+    """Mean or std of the data: one number, or one for each input."""
+    if values.shape not in ((1,), (inputs,)) or not values.is_floating_point():
+        raise ValueError(f"mean and std are {values.dtype} of shape {tuple(values.shape)}, for {inputs} inputs")
+    return values
+
+
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
     about = json.loads(metadata["task"])
     task = None
     if about is not None:
         shape = about["image_shape"]
         task = Task(
-            inputs=int(about["inputs"]),
+            inputs=_size(about["inputs"]),
             classes=tuple(map(str, about["classes"])),
-            image_shape=None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2])),
-            mean=tensors["mean"],
-            std=tensors["std"],
+            image_shape=None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2])),
+            mean=_statistic(tensors["mean"], about["inputs"]),
+            std=_statistic(tensors["std"], about["inputs"]),
         )
+        if task.image_shape is not None and math.prod(task.image_shape) != task.inputs:
+            raise ValueError(f"images of shape {task.image_shape} do not have {task.inputs} pixels")
     prefix = "network."
     return Checkpoint(
         path=path,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cavity.runs.checkpoint import Checkpoint, Task
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
+#: What depends on the data, and is known once a run has begun.
+COMPLETED = ("hidden", "output", "rho", "batch_size")
 #: What a record has one number of for each layer.
 LISTED = ("polarization", "overlap")
 #: Beyond it a float leaves out whole numbers.
@@ -137,7 +139,11 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     if not (folder / CONFIG).is_file():
         what = "has no config.toml, so it is no run" if folder.is_dir() else "is no folder"
         raise FileNotFoundError(f"{folder} {what}; a run is the folder that cavity train --out wrote")
-    return Run(folder, Config.from_toml(folder / CONFIG))
+    config = Config.from_toml(folder / CONFIG)
+    missing = [name for name in COMPLETED if getattr(config, name) is None]
+    if missing:
+        raise ValueError(f"{folder / CONFIG}: lacks {', '.join(missing)}, which every configuration of a run has")
+    return Run(folder, config)
 
 
 def build_network(config: Config, inputs: int, classes: int) -> Network:

@@ -6,7 +6,6 @@ run.load_network().predict_proba(x)
 
 from __future__ import annotations
 
-import csv
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cavity.data.errors import DataError, damaged
+from cavity.data.errors import damaged
+from cavity.data.images import read_images
 from cavity.data.npz import read_npz
-from cavity.data.tables import DELIMITERS, label_column
+from cavity.data.tables import label_column, scan_csv, scan_parquet
 
 if TYPE_CHECKING:
     from cavity.runs.checkpoint import Task
@@ -45,7 +45,7 @@ def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     suffix = path.suffix.lower()
     if path.is_dir() or suffix == ".png":
-        files = [path] if path.is_file() else sorted(path.rglob("*.png"))
+        files = [path] if path.is_file() else sorted(file for file in path.rglob("*.png") if file.is_file())
         names = [str(file.relative_to(path)) if path.is_dir() else file.name for file in files]
         values = _images(path, files, task)
     elif suffix in SUFFIXES:
@@ -56,7 +56,8 @@ def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
         raise damaged(path, f"cannot be read: expected a folder of PNG images, or a file in {', '.join(SUFFIXES)}")
     if values.shape[1:] != (task.inputs,):
         raise damaged(path, f"has samples of {values[0].size} numbers, the network takes {task.inputs}")
-    x = torch.from_numpy(values.astype(np.float32))
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused below
+        x = torch.from_numpy(values.astype(np.float32))
     if not bool(torch.isfinite(x).all()):
         raise damaged(path, "holds numbers that are missing or not finite")
     return Samples(task.standardize(x), names)
@@ -90,64 +91,19 @@ def _kept(path: Path, columns: list[str], task: Task) -> list[int]:
 
 
 def _csv(path: Path, task: Task) -> NDArray[np.float64]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            delimiter = max(DELIMITERS, key=file.readline(1 << 20).count)
-            file.seek(0)
-            rows = csv.reader(file, delimiter=delimiter, strict=True)
-            columns = next(rows, [])
-            kept = _kept(path, columns, task)
-            values = []
-            for row in rows:
-                if row and len(row) != len(columns):
-                    raise damaged(path, f"line {rows.line_num} has {len(row)} fields, the header has {len(columns)}")
-                if row:
-                    values.append([float(row[number]) for number in kept])
-    except DataError:
-        raise
-    except (ValueError, csv.Error) as error:
-        raise damaged(path, f"is not a readable table: {error}") from error
-    if not values:
-        raise damaged(path, "holds no rows below its header")
-    return np.array(values)
+    return scan_csv(path, lambda columns: (_kept(path, columns, task), None))[0]
 
 
 def _parquet(path: Path, task: Task) -> NDArray[np.float64]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
-    try:
-        table = pq.read_table(path)
-        kept = _kept(path, list(table.column_names), task)
-        return np.stack([table.column(number).to_numpy().astype(np.float64) for number in kept], axis=1)
-    except DataError:
-        raise
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        raise damaged(path, f"is not a readable parquet file: {error}") from error
+    return scan_parquet(path, lambda columns: (_kept(path, columns, task), None))[0]
 
 
 def _images(path: Path, files: list[Path], task: Task) -> NDArray[np.float64]:
     """(samples, channels · height · width), brightness between 0 and 1."""
-    from PIL import Image
-
     if task.image_shape is None:
         raise damaged(path, f"holds images, but the network was trained on tables of {task.inputs} numbers")
     if not files:
         raise damaged(path, "holds no PNG images")
-    channels, height, width = task.image_shape
-    values = np.empty((len(files), channels, height, width))
-    for value, file in zip(values, files, strict=True):
-        try:
-            with Image.open(file, formats=("PNG",)) as image:
-                if image.size != (width, height):
-                    raise damaged(file, f"is {image.width}×{image.height}, the network takes {width}×{height}")
-                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
-        except DataError:
-            raise
-        # Pillow's decoders raise a different exception in nearly every place; all of them mean a damaged file.
-        except Exception as error:
-            raise damaged(file, f"is not a readable PNG image: {error}") from error
-        value[:] = pixels.reshape(height, width, channels).transpose(2, 0, 1) / WHITE
-    return values.reshape(len(files), -1)
+    if task.image_shape[0] not in (1, 3):
+        raise damaged(path, f"holds PNG images, but the network takes images of {task.image_shape[0]} channels")
+    return read_images(files, task.image_shape)[0] / WHITE
