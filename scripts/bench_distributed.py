@@ -89,7 +89,7 @@ def timed(parts: dict[str, list[float]]) -> Iterator[None]:
     with (
         note(skeleton, "sweep_up", lambda *_: "up"),
         note(together, "layer_messages", lambda _, site, *rest: layer("down", site)),
-        note(together, "learn_layer", lambda site, *rest: layer("update", site)),
+        note(together, "learnt", lambda site, *rest: layer("update", site)),
     ):
         yield
 
