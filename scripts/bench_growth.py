@@ -4,7 +4,7 @@ Measures MF, AMP and BP on 784-w-w-10 and random numbers for w = 501 … 4001 at
 the width and doubling the batch cost. Doubling w multiplies the weights by 2.8 to 3.4, doubling the batch the samples
 by 2.
 
-    python scripts/bench_growth.py --threads 2 --json docs/data/growth.json
+    python scripts/bench_growth.py --threads 2 --repeats 5 --json docs/data/growth.json
 """
 
 from __future__ import annotations

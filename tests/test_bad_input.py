@@ -69,6 +69,8 @@ INPUTS = [
     (lambda x: x > 0, TypeError, "x must be floating point .*bool"),
     (lambda x: with_value(x, NAN), ValueError, "x must be finite"),
     (lambda x: with_value(x, INF), ValueError, "x must be finite"),
+    (lambda x: with_value(x, 1e16), ValueError, r"x must be within ±2e\+15 .*float32, .* to 1e\+16: standardise it"),
+    (lambda x: with_value(x.double(), -1e300), ValueError, r"x must be within ±2e\+15 .* got -1e\+300 to"),
 ]
 
 
@@ -232,16 +234,7 @@ def test_a_field_that_overflows_stops_training_and_leaves_the_last_good_state(we
     cavity.Trainer(net, "bp", rho=1e-6).step(x, y)
 
 
-def test_inputs_whose_squares_overflow():
-    net = label_net()
-    before = snapshot(net)
-    x, y = data()
-    with pytest.raises(cavity.NonFiniteField, match=r"layer 0 .* in step 1;"):
-        cavity.Trainer(net, "amp").step(1e25 * x, y)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in snapshot(net).items())
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1e10, 1e25, 1e38])
+@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1e10, 1e15])
 @pytest.mark.parametrize("activation", ["sign", "relu"])
 @pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
 def test_inputs_of_any_size_never_leave_a_broken_state(algorithm, activation, scale):

@@ -49,6 +49,11 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def clamps(record: EpochRecord) -> list[str]:
+    """How often a floor or the bound acted, in words; nothing if none did."""
+    return [f"clamped {100 * record.clamped:.2g} %"] if record.clamped else []
+
+
 class RunningError:
     """How many samples of the current epoch were predicted wrongly before they were learnt, by every few mini-batches:
     training has made the prediction anyway."""
@@ -99,6 +104,7 @@ class PlainDisplay(Callback):
             f"epoch {record.epoch}/{self.epochs}",
             *(errors if trainer.measures else [f"on the way {percent(self.running.percent())}"]),
             f"polarization {numbers(record.polarization)}",
+            *clamps(record),
             f"{record.seconds:.1f} s",
         ]
         self.console.print("  ".join(parts), soft_wrap=True)
@@ -166,5 +172,6 @@ def row(record: EpochRecord) -> str:
         f"{number(record.test_ece, 3):>6}",
         f"{record.seconds:>8.1f}",
         f" {numbers(record.polarization)}",
+        *(f" {words}" for words in clamps(record)),
     )
     return " ".join(cells)

@@ -1,4 +1,5 @@
-"""Every floor that message passing needs, with its reason. Whoever uses one also counts how often it acted."""
+"""Every floor and bound that message passing needs, with its reason. Whoever uses one also counts how often it
+acted."""
 
 from __future__ import annotations
 
@@ -15,6 +16,12 @@ PRECISION_FLOOR = 1e-6
 #: 1 + AV below this is a message that pushes a unit away faster than V holds it: at 0 the integral over x diverges, and
 #: close to 0 the unit's mean is amplified without bound. A tenth keeps the amplification below ten.
 GAIN_FLOOR = 0.1
+
+
+#: ρ > 1 multiplies natural parameters at every step, until single precision ends (at ρ = 1.1 after 930 steps). A weight
+#: that is certain beyond this bound has h and λ scaled back together, which is ρ < 1 for it alone: a discrete weight
+#: keeps its value, of which it is sure from |h| ≈ 20 on, a Gaussian one its mean h/λ. Squares of it are still finite.
+FIELD_BOUND = 1e18
 
 
 def floored_gain(A: Tensor | None, V: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,8 @@ def train_sample(x: Tensor, y: Tensor, samples: int = TRAIN_SAMPLES) -> tuple[Te
 @dataclass(frozen=True)
 class EpochRecord:
     """One line of ``metrics.jsonl``; errors in percent, training errors on ``TRAIN_SAMPLES`` samples, seconds of
-    training alone. Nothing was measured where all errors are None."""
+    training alone. Nothing was measured where all errors are None. ``clamped`` is the fraction of variances, gains and
+    weights that needed a floor or the bound (``cavity.floors``), over all steps of the epoch; None: there are none."""
 
     epoch: int
     train_error: float | None
@@ -49,6 +50,7 @@ class EpochRecord:
     seconds: float
     polarization: list[float]
     overlap: list[float]
+    clamped: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cavity import predict
 from cavity.channels import ACTIVATIONS, OUTPUTS, Activation, Output
-from cavity.couplings import Coupling, Dense, random_mask
+from cavity.couplings import Coupling, Dense, free_columns, random_mask
 from cavity.fusion import EAGER, Kernels
 from cavity.inner.algorithm import Carry, Site
 from cavity.inner.evaluation import Evaluation
@@ -35,6 +35,10 @@ def resolve(name: str, value: Kind | str, registry: dict[str, type[Kind]]) -> Ki
     return registry[value]()
 
 
+#: Layers with less than this part of their weights are evaluated by a list of them where all edges are gone through.
+SPARSE = 0.5
+
+
 class Layer(nn.Module):
     """Uncertain weights of one coupling.
 
@@ -47,6 +51,8 @@ class Layer(nn.Module):
     precision: Tensor | None
     mean: Tensor
     mask: Tensor | None
+    #: The columns that the mask leaves to each unit, if they are few (``couplings.masks.free_columns``).
+    columns: Tensor | None
     variance: Tensor
 
     def __init__(
@@ -73,6 +79,7 @@ class Layer(nn.Module):
         blank = torch.zeros(self.shape)
         self.register_buffer("field", blank)
         self.register_buffer("precision", blank.clone() if self.prior.uses_precision else None)
+        self.register_buffer("columns", None, persistent=False)
         self.register_buffer("mean", blank.clone())
         self.register_buffer("variance", blank.clone())
         self.register_load_state_dict_post_hook(Layer._count)  # type: ignore[no-untyped-call]
@@ -102,6 +109,9 @@ class Layer(nn.Module):
     def _count(self, *_: object) -> None:
         """Count what the mask leaves: whenever it changes, never in a step, because counting waits for the device."""
         self._free = self.field.numel() if self.mask is None else int(self.mask.sum())
+        # What few edges are left is evaluated edge by edge; a list of most of them would be no shorter.
+        sparse = self.mask is not None and self._free < SPARSE * self.field.numel()
+        self.columns = free_columns(self.mask) if self.mask is not None and sparse else None
 
     @property
     def free_weights(self) -> int:
@@ -206,7 +216,9 @@ class Network(nn.Module):
     def carries(self) -> list[Carry]:
         """The state of the layers at the start of a mini-batch, before any message."""
         starts = [(layer, layer.natural) for layer in self.weighted()]
-        return [Carry(layer.moments, natural, None, None, natural, layer.mask) for layer, natural in starts]
+        return [
+            Carry(layer.moments, natural, None, None, natural, layer.mask, layer.columns) for layer, natural in starts
+        ]
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ class StepInfo:
 
     @property
     def clamped(self) -> Tensor:
-        """Fraction of variances and precisions that needed a floor, 0-dimensional."""
+        """Fraction of variances, gains 1 + AV and weights that needed a floor or the bound, 0-dimensional."""
         return self.clamped_entries / self.entries
 
 
@@ -86,7 +86,7 @@ class Update:
 
     carries: tuple[Carry, ...]
     reinforcement: tuple[float, ...]
-    #: Largest |h| of each layer, (layers,).
+    #: Largest |h| or |λ| of each layer, (layers,).
     largest: Tensor
     info: StepInfo
 
@@ -123,7 +123,7 @@ def update(
         if settings.tolerance is not None and _converged(before, carries, settings.tolerance):
             break
     free = tuple(layer.free_weights for layer in layers)
-    entries = done * (sum(pre.mean.numel() for pre in result.pres) + sum(layer.field.numel() for layer in layers))
+    entries = done * _entries(network, result.pres)
     info = StepInfo(
         done,
         result.pres[-1],
@@ -135,6 +135,16 @@ def update(
         free,
     )
     return Update(tuple(carries), r, result.largest, info)
+
+
+def _entries(network: Network, pres: Sequence[Preactivation]) -> int:
+    """All that may need a floor or a bound in one iteration: V of every unit, 1 + AV where A matters, and weights."""
+    gains = zip(pres[:-1], network.activations, strict=True)
+    return (
+        sum(pre.mean.numel() for pre in pres)
+        + sum(pre.mean.numel() for pre, activation in gains if activation.uses_precision)
+        + sum(layer.field.numel() for layer in network.weighted())
+    )
 
 
 def _converged(before: Sequence[Carry], after: Sequence[Carry], tolerance: float) -> bool:

@@ -6,6 +6,7 @@ last preactivations as independent normals 𝒩(ω, V), and the output's own int
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 BATCH = 512
 #: Rounding errors of a sum relative to ε‖x‖, with a margin of two over the largest seen at a sum of 0.
 ROUNDING = 8.0
+#: Inputs may be this part of the root of the largest number: a sum of 10⁸ squares is finite.
+SUM_OF_SQUARES = 1e-4
 
 
 def checked_inputs(network: Network, x: Tensor) -> Tensor:
@@ -38,9 +41,19 @@ def checked_inputs(network: Network, x: Tensor) -> Tensor:
         raise ValueError(f"x must have shape (samples, {', '.join(map(str, shape))}), got {tuple(x.shape)}")
     if len(x) == 0:
         raise ValueError("x must hold at least one sample, got none")
-    if x.device.type == "cpu" and not bool(torch.isfinite(x).all()):
-        raise ValueError("x must be finite, it holds NaN or infinity")
+    if x.device.type == "cpu":
+        _check_size(x, network.dtype)
     return x.to(device=network.device, dtype=network.dtype).reshape(len(x), *shape)
+
+
+def _check_size(x: Tensor, dtype: torch.dtype) -> None:
+    """Squares of x, summed over the inputs of a unit, must be finite in the network's type."""
+    largest = math.sqrt(torch.finfo(dtype).max) * SUM_OF_SQUARES
+    low, high = map(float, torch.aminmax(x))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError("x must be finite, it holds NaN or infinity")
+    if max(-low, high) > largest:
+        raise ValueError(f"x must be within ±{largest:.1g} for {dtype}, got {low:.3g} to {high:.3g}: standardise it")
 
 
 def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -63,7 +76,8 @@ def settled(z: Tensor, x: Tensor) -> Tensor:
 def point_preactivations(network: Network, x: Tensor) -> Tensor:
     """Last preactivations of the most probable weights."""
     weights = [layer.point() for layer in network.weighted()]
-    return torch.cat([forward(network, weights, part) for part in torch.split(checked_inputs(network, x), BATCH)])
+    parts = [forward(network, weights, part) for part in torch.split(checked_inputs(network, x), BATCH)]
+    return _finite(torch.cat(parts))
 
 
 def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
@@ -71,7 +85,16 @@ def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     sites = network.sites([1.0] * len(network.layers), [0.0] * len(network.layers))
     carries = network.carries()
     tops = [sweep_up(MF(), sites, carries, part)[0][-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
-    return Preactivation(*(torch.cat(parts) for parts in zip(*tops, strict=True)))
+    return Preactivation(*(_finite(torch.cat(parts)) for parts in zip(*tops, strict=True)))
+
+
+def _finite(z: Tensor) -> Tensor:
+    """z, looked at on the CPU only: what has overflowed must not pass for a prediction."""
+    if z.device.type == "cpu" and not bool(torch.isfinite(z).all()):
+        raise FloatingPointError(
+            f"the preactivations of x are not finite in {z.dtype}: the weights have diverged, or x is too large"
+        )
+    return z
 
 
 def predict(network: Network, x: Tensor, method: str) -> Tensor:

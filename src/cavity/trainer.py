@@ -109,6 +109,9 @@ class Trainer(Loop):
         memory.keep_freed_pages(max(layer.field.numel() * layer.field.element_size() for layer in net.weighted()))
         #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
         self._failed: Tensor | None = None
+        #: Of the unfinished epoch: entries that needed a floor or the bound, and all that might have.
+        self._clamped: Tensor | int = 0
+        self._entries = 0
 
     def step(self, x: Tensor, y: Tensor) -> StepInfo:
         """Message passing on one mini-batch, then write the new posterior; returns diagnostics.
@@ -139,6 +142,9 @@ class Trainer(Loop):
         new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator, share)
         self._write(new)
         self.reinforcement = new.reinforcement
+        if self.batch == 0:
+            self._clamped, self._entries = 0, 0
+        self._clamped, self._entries = self._clamped + new.info.clamped_entries, self._entries + new.info.entries
         return new.info
 
     def _use(self, run: Kernels) -> None:
@@ -238,6 +244,7 @@ class Trainer(Loop):
             seconds=self.seconds,
             polarization=landscape.polarization(self.net).tolist(),
             overlap=landscape.overlap(self.net).tolist(),
+            clamped=int(self._clamped) / self._entries,
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -245,6 +252,7 @@ class Trainer(Loop):
         return {
             **super().state_dict(),
             "reinforcement": list(self.reinforcement),
+            "clamped": [int(self._clamped), self._entries],
             "evaluations": [evaluation.state_dict() for evaluation in self.evaluations],
         }
 
@@ -252,6 +260,7 @@ class Trainer(Loop):
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
         self.reinforcement = tuple(state["reinforcement"])
+        self._clamped, self._entries = state.get("clamped", (0, 0))
         for evaluation, saved in zip(self.evaluations, state["evaluations"], strict=True):
             evaluation.load_state_dict(saved)
 

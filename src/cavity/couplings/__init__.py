@@ -3,6 +3,6 @@
 from cavity.couplings.base import Coupling
 from cavity.couplings.conv2d import Conv2d
 from cavity.couplings.dense import Dense
-from cavity.couplings.masks import random_mask
+from cavity.couplings.masks import free_columns, random_mask
 
-__all__ = ["Conv2d", "Coupling", "Dense", "random_mask"]
+__all__ = ["Conv2d", "Coupling", "Dense", "free_columns", "random_mask"]

@@ -1,4 +1,4 @@
-"""Fixed random masks: pruning at initialisation."""
+"""Fixed random masks: pruning at initialisation; and what is left of a layer."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ def random_mask(shape: tuple[int, int], density: float, generator: torch.Generat
     if density == 1:
         return None
     return torch.rand(shape, generator=generator) < density
+
+
+def free_columns(mask: Tensor) -> Tensor:
+    """Which columns each unit has, (outputs, d) for the unit that has most; rows are filled up with the number of
+    columns, which is none of them."""
+    columns = mask.shape[1]
+    numbered = torch.where(mask, torch.arange(columns, device=mask.device), columns)
+    return numbered.sort(dim=1).values[:, : int(mask.sum(dim=1).max())].contiguous()

@@ -54,7 +54,8 @@ class Series(NamedTuple):
 
 class Carry(NamedTuple):
     """What one inner iteration leaves to the next, for one layer: (m, σ), the posterior field^τ, the message (B, A) on
-    its inputs and what the algorithm remembers; and what stays, the field before the mini-batch and the mask."""
+    its inputs and what the algorithm remembers; and what stays, the field before the mini-batch, the mask, and the
+    columns that it leaves to each unit, if they are few (outputs, d)."""
 
     weights: Moments
     natural: Fields
@@ -62,6 +63,7 @@ class Carry(NamedTuple):
     memory: Any
     start: Fields
     mask: Tensor | None
+    columns: Tensor | None = None
 
 
 class Up(NamedTuple):

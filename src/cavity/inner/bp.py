@@ -96,9 +96,9 @@ class _Edges:
             self.B = coupling.gather(carry.down.field)
             self.A = None if carry.down.precision is None else coupling.gather(carry.down.precision)
             self.omega = coupling.gather(below.mean)
-            # A padded input has variance 0, which no channel takes: give it 1 and overwrite the result by x = 0.
-            self.V = coupling.gather(below.variance - 1) + 1
             self.real = coupling.gather(torch.ones_like(below.mean))
+            # A padded input has variance 0, which no channel takes: give it 1 and overwrite the result by x = 0.
+            self.V = coupling.gather(below.variance) + (1 - self.real)
 
     def refresh_weights(self, cavities: Cavities, rows: slice) -> Tensor:
         """m_{ki→n} ← α m_{ki→n} + (1−α) ∂_H ψ at the posterior field less this factor's part, in place."""

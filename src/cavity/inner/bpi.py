@@ -36,7 +36,7 @@ class BPI(Algorithm):
             return self._uncorrected.down(site, carry, up, factor, remember)
         m, x, want_inputs = carry.weights.mean, up.inputs.mean, site.below is not None
         if factor.series is None:
-            B, H = exact_sums(site.coupling, factor, m, x, want_inputs, site.run)
+            B, H = exact_sums(site.coupling, factor, m, x, want_inputs, site.run, carry.columns)
         else:
             B, H = series_sums(site.coupling, factor, m, x, factor.series, want_inputs, factor.reach)
         return Down(B, H, None)

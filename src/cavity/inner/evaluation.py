@@ -57,15 +57,15 @@ class Cost(NamedTuple):
     series: Series
 
 
-def candidates(want_inputs: bool) -> list[Series]:
-    """All series that are cheaper than exact evaluation, the cheapest first."""
+def candidates(want_inputs: bool, density: float = 1.0) -> list[Series]:
+    """All series that are cheaper than exact evaluation of that part of the edges, the cheapest first."""
     per_order = 2 if want_inputs else 1
     costs = [
         Cost(per_order * (order + 1) + share * EXACT_COST * per_order, Series(order, share))
         for order in ORDERS
         for share in SHARES
     ]
-    return [cost.series for cost in sorted(costs) if cost.products < EXACT_COST]
+    return [cost.series for cost in sorted(costs) if cost.products < density * EXACT_COST]
 
 
 def check_accuracy(accuracy: Accuracy) -> Accuracy:
@@ -126,12 +126,15 @@ class Evaluation:
         message: Fields | Target,
         pre: Preactivation,
         team: Team | None = None,
+        columns: Tensor | None = None,
     ) -> Series | None:
-        """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge. Of several
-        processes, each looks at its own samples, and the costliest of their choices counts for all."""
+        """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge, which costs
+        less where only ``columns`` (outputs, d) are evaluated. Of several processes, each looks at its own samples, and
+        the costliest of their choices counts for all."""
         tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
         factor, want_inputs = Factor(site.channel, message, pre), site.below is not None
-        chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance)
+        density = 1.0 if columns is None else columns.shape[1] / m.shape[1]
+        chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance, density)
         ordered = [*candidates(want_inputs), None]
         if team is not None:
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
@@ -177,10 +180,16 @@ def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor,
 
 
 def choose(
-    coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, want_inputs: bool, tolerance: float
+    coupling: Coupling,
+    factor: Factor,
+    m: Tensor,
+    x: Tensor,
+    want_inputs: bool,
+    tolerance: float,
+    density: float = 1.0,
 ) -> Series | None:
-    """The cheapest series within a part of ``tolerance`` on the entries looked at; None if there is none. Waits for the
-    device."""
+    """The cheapest series within a part of ``tolerance`` on the entries looked at; None if there is none that is
+    cheaper than ``density`` of all edges. Waits for the device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = largest_edge(m, x, coupling.bias)
     near = bool(reach < CAREFUL_REACH * factor.pre.variance.min().sqrt())
@@ -194,7 +203,7 @@ def choose(
     if want_inputs:
         every_unit = torch.arange(len(m), device=m.device)
         by_row = look(coupling, factor, m, X, worst(gaps.sum(dim=1), PROBE_ROWS), every_unit)
-    for series in candidates(want_inputs):
+    for series in candidates(want_inputs, density):
         if error_on_weights(by_unit, series, reach) > tolerance:
             continue
         if by_row is None or error_on_inputs(by_row, series, reach) <= tolerance:

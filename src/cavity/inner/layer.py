@@ -14,7 +14,8 @@ from cavity.messages import Fields, Moments, Preactivation, Target
 
 
 class SweepDown(NamedTuple):
-    """New state of each layer, how many entries were clamped, and the largest |h| of each layer, (layers,)."""
+    """New state of each layer, how many entries were clamped, and the largest |h| or |λ| of each layer,
+    (layers,)."""
 
     carries: list[Carry]
     clamped: Tensor
@@ -22,7 +23,7 @@ class SweepDown(NamedTuple):
 
 
 class LayerDown(NamedTuple):
-    """What the sweep down leaves at one layer: its new state, clamped entries, and the largest |h|."""
+    """What the sweep down leaves at one layer: its new state, clamped entries, and the largest |h| or |λ|."""
 
     carry: Carry
     clamped: Tensor
@@ -57,11 +58,10 @@ def down_layer(
 ) -> LayerDown:
     """B and A on the inputs of one layer, H and G on its weights, and the weights that they leave."""
     found = layer_fields(algorithm, site, carry, up, message, series, remember)
-    natural, weights = learnt(site, carry, found.fields, r)
+    posterior = learnt(site, carry, found.fields, r)
     down, clamped = passed_down(site, carry, up, found)
-    clamped = add(clamped, site.prior.clamped(natural))
-    after = carry._replace(weights=weights, natural=natural, down=down, memory=found.memory)
-    return LayerDown(after, clamped, natural.field.abs().amax())
+    after = carry._replace(weights=posterior.moments, natural=posterior.natural, down=down, memory=found.memory)
+    return LayerDown(after, clamped + posterior.clamped, posterior.largest)
 
 
 class LayerFields(NamedTuple):

@@ -110,7 +110,8 @@ def sweep_down(
         site, carry, up, r = sites[number], carries[number], ups[number], reinforcement[number]
         series, due = (None, False) if plans is None else plans[number]
         if due:
-            series = site.evaluation.look(site, carry.weights.mean, up.inputs.mean, message, up.pre)
+            means = carry.weights.mean, up.inputs.mean
+            series = site.evaluation.look(site, *means, message, up.pre, columns=carry.columns)
         result = down_layer(algorithm, site, carry, up, message, series, r, remember)
         new.append(result.carry)
         counts.append(result.clamped)

@@ -13,9 +13,8 @@ from cavity.distributed import Share
 from cavity.fusion import Kernels
 from cavity.inner.algorithm import Algorithm, Carry, Series, Site, Up
 from cavity.inner.evaluation import Plan
-from cavity.inner.layer import SweepDown, add, layer_fields, learnt, passed_down
+from cavity.inner.layer import SweepDown, layer_fields, learnt, passed_down
 from cavity.inner.series import TINY, largest_edge
-from cavity.inner.weights import Posterior
 from cavity.messages import Fields, Target
 
 
@@ -44,12 +43,6 @@ def layer_messages(
     return LayerMessages(found.fields, down, found.memory, clamped)
 
 
-def learn_layer(site: Site, carry: Carry, message: Fields, r: float) -> tuple[Posterior, Tensor | None, Tensor]:
-    """The other half of ``down_layer``: weights from (H, G) of all processes, clamped entries, and the largest |h|."""
-    posterior = learnt(site, carry, message, r)
-    return posterior, site.prior.clamped(posterior.natural), posterior.natural.field.abs().amax()
-
-
 def sweep_down_together(
     algorithm: Algorithm,
     sites: Sequence[Site],
@@ -72,7 +65,8 @@ def sweep_down_together(
         site, carry, up = sites[number], carries[number], ups[number]
         series, due = (None, False) if plans is None else plans[number]
         if due:
-            series = site.evaluation.look(site, carry.weights.mean, up.inputs.mean, message, up.pre, share.team)
+            means = carry.weights.mean, up.inputs.mean
+            series = site.evaluation.look(site, *means, message, up.pre, share.team, carry.columns)
         part = run.call(
             (hint, number, series),
             layer_messages,
@@ -91,9 +85,10 @@ def sweep_down_together(
             message = part.down
     new, counts, largest = [], [], []
     for number, part, total in zip(reversed(range(len(sites))), found, sums, strict=True):
-        after, clamped, top = run.call(
+        # The other half of ``down_layer``: weights from (H, G) of all processes.
+        after = run.call(
             (hint, number, reinforcement),
-            learn_layer,
+            learnt,
             sites[number],
             carries[number],
             total.wait(),
@@ -101,8 +96,8 @@ def sweep_down_together(
         )
         weights, natural = after.moments, after.natural
         new.append(carries[number]._replace(weights=weights, natural=natural, down=part.down, memory=part.memory))
-        counts.append(add(part.clamped, clamped))
-        largest.append(top)
+        counts.append(part.clamped + after.clamped)
+        largest.append(after.largest)
     return SweepDown(new[::-1], torch.stack(counts).sum(), torch.stack(largest[::-1]))
 
 

@@ -6,6 +6,8 @@ A_in = Σ_k ((m² + σ) Γ − σ g²)        G_ki = Σ_n ((x̂² + Δ) Γ − �
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -40,9 +42,10 @@ def variance_floor(site: Site, inputs: Moments, edges: float) -> Tensor | float:
 
 
 def floored(V: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
-    """V raised to the floor, and how many entries were."""
+    """V raised to the floor, and how many entries were. A V that has overflowed becomes NaN: infinite, it would pass
+    for a unit that nothing is known about, and nobody would notice."""
     raised = torch.maximum(V, floor) if isinstance(floor, Tensor) else V.clamp_min(floor)
-    return raised, (floor > V).sum()
+    return torch.where(raised < math.inf, raised, math.nan), (floor > V).sum()
 
 
 def input_precision(site: Site, weights: Moments, factor: Factor) -> Tensor:

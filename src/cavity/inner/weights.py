@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cavity.floors import FIELD_BOUND
 from cavity.messages import Fields, Moments
 from cavity.priors.base import Prior
 
@@ -35,10 +36,13 @@ class Rule(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Natural parameters (h, λ) and damped moments (m, σ)."""
+    """Natural parameters (h, λ) and damped moments (m, σ); how many weights needed a floor or the bound, and a number
+    that is finite if all of these are; both 0-dimensional."""
 
     natural: Fields
     moments: Moments
+    clamped: Tensor
+    largest: Tensor
 
 
 def update_weights(
@@ -49,11 +53,39 @@ def update_weights(
     natural = posterior_field(rule, start, last, message)
     if mask is not None:
         natural = Fields(natural.field * mask, natural.precision)
+    natural, bounded, largest = within_bound(prior, natural)
     m, sigma = prior.damp(old, prior.moments(natural), rule.damping)
     if mask is not None:
         assert sigma is not None
         m, sigma = m * mask, sigma * mask
-    return Posterior(natural, Moments(m, sigma))
+    if not prior.largest_square:
+        # Without an end of its support, a weight's mean may overflow where h and λ do not.
+        largest = torch.maximum(largest, m.abs().amax())
+    floored = prior.clamped(natural)
+    return Posterior(natural, Moments(m, sigma), bounded if floored is None else bounded + floored, largest)
+
+
+def within_bound(prior: Prior, natural: Fields) -> tuple[Fields, Tensor, Tensor]:
+    """(h, λ) scaled back together where a weight is certain beyond FIELD_BOUND, for how many it is, and the largest
+    certainty before."""
+    h, precision = natural
+    size = certainty(prior, natural)
+    largest = size.abs().amax()
+    # Where a number can be looked at, do not divide all weights by 1.
+    seen = largest.device.type == "cpu" and not torch.compiler.is_compiling()
+    if seen and float(largest) <= FIELD_BOUND:
+        return natural, torch.zeros((), dtype=torch.int64), largest
+    excess = (size.abs() / FIELD_BOUND).clamp_min(1.0)
+    scaled = Fields(h / excess, None if precision is None else precision / excess)
+    return scaled, (size > FIELD_BOUND).sum(), largest
+
+
+def certainty(prior: Prior, natural: Fields) -> Tensor:
+    """How certain the natural parameters make a weight: λ, and |h| and |λ| where its support has an end."""
+    h, precision = natural
+    if precision is None:
+        return h.abs()
+    return torch.maximum(h.abs(), precision.abs()) if prior.largest_square else precision
 
 
 def posterior_field(rule: Rule, start: Fields, last: Fields, message: Fields) -> Fields:

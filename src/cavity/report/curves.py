@@ -119,7 +119,7 @@ def layers(runs: Sequence[RunSummary]) -> Section:
         "The polarisation ⟨m²⟩ of a layer goes from 0, where every weight is undecided, to 1, where all have chosen a "
         "sign. The overlap compares the units of a layer with each other."
     )
-    panels = _layers_of_one(runs[0]) if len(runs) == 1 else _layers_of_several(runs)
+    panels = [*(_layers_of_one(runs[0]) if len(runs) == 1 else _layers_of_several(runs)), *_clamped(runs)]
     return Section("layers", "Polarisation and overlaps", text, tuple(panels), 2 if len(runs) == 1 else 3)
 
 
@@ -161,6 +161,25 @@ def _layers_of_one(run: RunSummary) -> list[Figure]:
             [line(run.layers[n].name, run, _overlap(n), n) for n in numbers],
         ),
     ]
+
+
+def _clamped(runs: Sequence[RunSummary]) -> list[Figure]:
+    """How often a floor or the bound acted, for the runs in which any did."""
+    caption = (
+        "Variances, gains and weights that needed a floor or the bound to stay finite. A few are harmless; many mean "
+        "that the weights are certain and learn no more, or, of Gaussian weights, that their means diverge."
+    )
+    acted = [(n, run) for n, run in enumerate(runs) if any(record.clamped for record in run.records)]
+    lines = [
+        line(
+            "all layers" if len(runs) == 1 else run.name,
+            run,
+            lambda r: None if r.clamped is None else 100 * r.clamped,
+            n,
+        )
+        for n, run in acted
+    ]
+    return figure("clamped", "Clamped", caption, "entries (%)", lines)
 
 
 def _layers_of_several(runs: Sequence[RunSummary]) -> list[Figure]:
