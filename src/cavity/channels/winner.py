@@ -54,17 +54,26 @@ class WinnerResponse(NamedTuple):
 def winner_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     """log Z and its derivatives for the given winners, labels (samples,)."""
     omega, V = pre.mean.double(), pre.variance.double()
-    low, high = _span(omega, V)
-    even = (high - low <= (EVEN_NODES - 1) * EVEN_SPACING * torch.sqrt(V.amin(dim=1, keepdim=True))).squeeze(1)
     result = WinnerResponse(torch.empty_like(omega[:, 0]), torch.empty_like(omega), torch.empty_like(omega))
     on_panels = rows_at_once(omega.shape[1], len(STEP_MARKS) + 2 * len(SIDE_MARKS) + 1)
-    for rows, at_once, grid in ((even, EVEN_ROWS, _even_grid), (~even, on_panels, _grid)):
-        chosen = rows.nonzero().squeeze(1)
-        for chunk in torch.split(chosen, at_once) if len(chosen) else ():
+    easy, others = _sorted_out(omega, V)
+    for rows, at_once, grid in ((easy, EVEN_ROWS, _even_grid), (others, on_panels, _grid)):
+        for chunk in torch.split(rows, at_once) if len(rows) else ():
             found = _winner_response(labels[chunk], omega[chunk], V[chunk], grid)
             for whole, part in zip(result, found, strict=True):
                 whole[chunk] = part
     return WinnerResponse(*(tensor.to(pre.mean.dtype) for tensor in result))
+
+
+def _sorted_out(omega: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+    """The samples for which an even grid is enough, and the others. Only the CPU is asked: another device would have to
+    be waited for, and gets panels for all."""
+    samples = torch.arange(len(omega), device=omega.device)
+    if omega.device.type != "cpu":
+        return samples[:0], samples
+    low, high = _span(omega, V)
+    even = (high - low <= (EVEN_NODES - 1) * EVEN_SPACING * torch.sqrt(V.amin(dim=1, keepdim=True))).squeeze(1)
+    return samples[even], samples[~even]
 
 
 class _Problems(NamedTuple):
