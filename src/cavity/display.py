@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from cavity.callbacks import Callback
@@ -47,6 +48,17 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def bars(console: Console) -> Progress:
+    """Bars with a note each, in a terminal alone."""
+    columns = TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[note]}")
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+def say(console: Console, text: str) -> None:
+    """One line as it is: names in it are not to be taken for markup."""
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
 def clamps(record: EpochRecord) -> list[str]:

@@ -81,13 +81,18 @@ def whole(content: bytes, *, ranges: bool = True, declare: bool = True):
     return answer
 
 
+def begin(request, content: bytes) -> None:
+    """Says that the whole content is coming."""
+    request.send_response(200)
+    request.send_header("Content-Length", str(len(content)))
+    request.end_headers()
+
+
 def cut(content: bytes, length: int):
     """Declares the whole content from the start and hangs up after ``length`` bytes."""
 
     def answer(request):
-        request.send_response(200)
-        request.send_header("Content-Length", str(len(content)))
-        request.end_headers()
+        begin(request, content)
         request.wfile.write(content[:length])
 
     return answer
@@ -97,9 +102,7 @@ def stall(content: bytes, length: int, released: threading.Event):
     """Declares the whole content, sends ``length`` bytes and then nothing until it is released."""
 
     def answer(request):
-        request.send_response(200)
-        request.send_header("Content-Length", str(len(content)))
-        request.end_headers()
+        begin(request, content)
         request.wfile.write(content[:length])
         request.wfile.flush()
         released.wait(30)
@@ -111,9 +114,7 @@ def drip(content: bytes, pause: float, released: threading.Event):
     """Sends the content byte by byte, as long as somebody listens."""
 
     def answer(request):
-        request.send_response(200)
-        request.send_header("Content-Length", str(len(content)))
-        request.end_headers()
+        begin(request, content)
         with contextlib.suppress(OSError):
             for byte in content:
                 request.wfile.write(bytes([byte]))

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TaskID
 
-from cavity.display import duration
+from cavity.display import bars, duration, say
 from cavity.experiments.experiment import Cell
 
 #: Elsewhere than in a terminal, seconds between two lines about a running cell.
@@ -23,13 +23,7 @@ class Display:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.lock = threading.Lock()
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(30),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self.bars = bars(console)
 
     @contextmanager
     def over(self, cells: Sequence[Cell], total: int) -> Iterator[None]:
@@ -46,7 +40,7 @@ class Display:
             yield
 
     def say(self, text: str) -> None:
-        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
+        say(self.console, text)
 
     def begin(self, cell: Cell) -> None:
         with self.lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,30 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def new_folder(parent: Path, name: str) -> Path:
+    """``parent/name-<number>`` with the first number that is free, made here."""
+    parent.mkdir(exist_ok=True)
+    for number in itertools.count(1):
+        folder = parent / f"{name}-{number}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError("unreachable")
+
+
+def require_free(folder: Path, mark: str, otherwise: str) -> None:
+    """FileExistsError if there is something; the file ``mark`` says that one can go on with it, ``otherwise`` what
+    else to do."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: give --out a folder")
+    there = [path.name for path in folder.iterdir() if path.name != LOCK]
+    if there:
+        go_on = "go on with it by --resume, " if mark in there else ""
+        raise FileExistsError(f"{folder} exists already: {go_on}{otherwise}")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ run = resume("runs/fashion", epochs=5)
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from cavity.distributed import Team, join
 from cavity.runs.config import Config, completed
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
 from cavity.runs.session import Session, differing
-from cavity.runs.storage import LOCK, only_writer
+from cavity.runs.storage import new_folder, only_writer, require_free
 from cavity.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def start(
     config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
     config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
     trainer = make_trainer(config, dataset, distributed)
-    folder = _new_folder(config) if out is None else Path(out)
+    folder = new_folder(RUNS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
     run = Run(folder, config)
     if (team is None or team.leads) and not (again and _is_begun(run)):
         if again:
@@ -167,27 +166,9 @@ def with_absolute_paths(config: Config) -> Config:
     return config
 
 
-def _new_folder(config: Config) -> Path:
-    """``runs/<data>-<algorithm>-<number>`` with the first number that is free, made here."""
-    name = f"{Path(config.dataset).stem}-{config.algorithm}"
-    RUNS.mkdir(exist_ok=True)
-    for number in itertools.count(1):
-        folder = RUNS / f"{name}-{number}"
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir()
-            return folder
-    raise AssertionError("unreachable")
-
-
 def _require_free(folder: Path, force: bool) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file: give --out a folder")
-    there = [path.name for path in folder.iterdir() if path.name != LOCK]
-    if there and not force:
-        go_on = "go on with it by --resume, " if CONFIG in there else ""
-        raise FileExistsError(f"{folder} exists already: {go_on}choose another --out, or overwrite it with --force")
+    if not force or not folder.is_dir():
+        require_free(folder, CONFIG, "choose another --out, or overwrite it with --force")
 
 
 def _clear(folder: Path) -> None:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TaskID
 
-from cavity.display import duration
+from cavity.display import bars, duration, say
 from cavity.sweep.folder import number
 from cavity.sweep.table import shown_values
 
@@ -28,13 +28,7 @@ class Display:
         self.started = time.monotonic()
         self.shares: dict[int, float] = {}
         self.tasks: dict[int, TaskID] = {}
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(30),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self.bars = bars(console)
 
     @contextmanager
     def shown(self) -> Iterator[Display]:
@@ -59,7 +53,7 @@ class Display:
         self.say("  ".join(part for part in (self._line(trial), self._best(trial, best), self._left()) if part))
 
     def say(self, text: str) -> None:
-        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
+        say(self.console, text)
 
     def _line(self, trial: Trial) -> str:
         words = {

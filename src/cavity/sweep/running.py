@@ -6,14 +6,12 @@ sweep = resume("sweeps/first", trials=80)
 
 from __future__ import annotations
 
-import itertools
 import os
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cavity.runs.storage import LOCK, only_writer
+from cavity.runs.storage import new_folder, only_writer, require_free
 from cavity.sweep.folder import DATABASE, ERRORS, PLAN, Sweep, best, open_sweep
 from cavity.sweep.plan import TRIALS, VALIDATION, make_plan
 from cavity.sweep.space import Space
@@ -96,13 +94,13 @@ def prepare(
     from cavity.runs.training import usable_device, with_absolute_paths
 
     if out is not None:
-        _require_free(Path(out))
+        require_free(Path(out), PLAN, "choose another --out")
     config = with_absolute_paths(config)
     config = config.replace(device=str(usable_device(config.device)))
     data = load_data(config)
     space = Space() if space is None else space
     plan = make_plan(config, space, len(data.x_train), data.n_features, data.n_classes, validation, **options)
-    folder = _new_folder(config) if out is None else Path(out)
+    folder = new_folder(SWEEPS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     sweep = Sweep(folder, plan)
     with only_writer(folder):
@@ -218,25 +216,3 @@ class _Loop:
             raise ValueError(
                 f"no trial has succeeded, the last one failed: {ended.reason} ({self.sweep.path / ERRORS})"
             )
-
-
-def _new_folder(config: Config) -> Path:
-    """``sweeps/<data>-<algorithm>-<number>`` with the first number that is free, made here."""
-    SWEEPS.mkdir(exist_ok=True)
-    for number in itertools.count(1):
-        folder = SWEEPS / f"{Path(config.dataset).stem}-{config.algorithm}-{number}"
-        with suppress(FileExistsError):
-            folder.mkdir()
-            return folder
-    raise AssertionError("unreachable")
-
-
-def _require_free(folder: Path) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file: give --out a folder")
-    there = [path.name for path in folder.iterdir() if path.name != LOCK]
-    if there:
-        go_on = "go on with it by --resume, or " if PLAN in there else ""
-        raise FileExistsError(f"{folder} exists already: {go_on}choose another --out")
