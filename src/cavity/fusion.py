@@ -18,9 +18,10 @@ R = TypeVar("R")
 
 Mode = Literal["auto"] | bool
 
-#: Weights times samples times steps from which compiling pays: it takes a minute or more, as each layer is compiled
-#: again when its series changes, and saves about 100 ps each. Ten epochs of 784-501-501-10 on 60,000 images are 4e11.
-WORTHWHILE = 1e12
+#: Compiling takes about so many seconds, as each layer is compiled again when its series changes,
+COMPILE_SECONDS = 100.0
+#: and saves so many for every weight of every sample, and for every mini-batch, whose operations are fewer.
+SAVED_PER_EDGE, SAVED_PER_STEP = 1e-10, 2e-3
 
 
 class Kernels:
@@ -118,7 +119,7 @@ def pays(edges: int, steps: int) -> bool:
 
     It depends on the size of the run alone, never on a clock, so that a resumed run decides as the first one did.
     """
-    return edges * steps >= WORTHWHILE
+    return steps * (edges * SAVED_PER_EDGE + SAVED_PER_STEP) >= COMPILE_SECONDS
 
 
 def kernels(compiled: bool) -> Kernels:

@@ -13,8 +13,8 @@ from cavity.couplings import Conv2d, Coupling, Dense
 from cavity.fusion import EAGER
 from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, exact_sums
-from cavity.inner.evaluation import Evaluation, choose, relative_error
-from cavity.inner.series import coefficients, horner, nodes, series_sums
+from cavity.inner.evaluation import CAREFUL_REACH, SHARES, Evaluation, choose, relative_error
+from cavity.inner.series import coefficients, horner, largest_edge, nodes, series_sums
 from cavity.messages import Fields, Preactivation, Target
 
 TOLERANCE = 1e-3
@@ -87,6 +87,19 @@ def test_a_few_exact_factors_save_a_polarised_layer() -> None:
     plain = float(errors(coupling, factor, m, x, Series(4)).weights)
     helped = float(errors(coupling, factor, m, x, Series(4, share=0.2)).weights)
     assert helped < 1e-3 * plain, (plain, helped)
+
+
+def test_a_layer_whose_edges_reach_its_variances_always_has_exact_factors() -> None:
+    generator = torch.Generator().manual_seed(4)
+    coupling, reaches = Dense(784, 40), []
+    for q in (0.5, 0.93):
+        m, x = magnetisations((40, 784), q, generator), torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
+        factor = hidden_factor(coupling, m, x, 0.05, seed=4)
+        reaches.append(float(largest_edge(m, x, False) / factor.pre.variance.min().sqrt()))
+        series = choose(coupling, factor, m, x, True, 0.9)
+        # Order 1 alone would do for so generous a tolerance.
+        assert series == (Series(1) if reaches[-1] < CAREFUL_REACH else Series(1, SHARES[1])), (q, reaches)
+    assert reaches[0] < CAREFUL_REACH < reaches[1]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 6, 8])

@@ -24,6 +24,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "cavity.experiments.bayesian_continuous",
         "point-wise and Bayesian error with continuous weights, two-class MNIST: BP, EBP, gradient descent",
     ),
+    "bayesian-multiclass": (
+        "cavity.experiments.bayesian_multiclass",
+        "point-wise and Bayesian error with ten classes: what rho and damping make the Bayesian one reliably better",
+    ),
     "continual": ("cavity.experiments.continual", "six permuted MNIST tasks in sequence: BP and BinaryNet"),
     "argmax-versions": ("cavity.experiments.argmax_versions", "the paper's two argmax outputs and the exact one"),
     "local-energy": ("cavity.experiments.local_energy", "training error against the fraction of flipped weights"),

@@ -34,12 +34,12 @@ SMALL_EDGES = 1 << 18
 FIRST = Series(order=3)
 #: What may be chosen from: orders, and shares of factors done exactly.
 ORDERS = (1, 2, 3, 4, 6, 8)
-SHARES = (0.0, 0.01, 0.03, 0.1, 0.2)
+SHARES = (0.0, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2)
 #: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
 EXACT_COST = 150.0
-#: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance,
-#: and for much less once the largest edge is within reach of the smallest √V, where one mini-batch in a few holds
-#: factors that fit several times worse.
+#: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance.
+#: Once the largest edge is within reach of the smallest √V, one mini-batch in a few holds factors that fit ten times
+#: worse: choose for much less, and never without a share of exact factors, which catches them wherever they come.
 MARGIN, CAREFUL_MARGIN = 0.7, 0.25
 CAREFUL_REACH = 0.3
 #: The costliest series of so many looks is used.
@@ -192,8 +192,8 @@ def choose(
     cheaper than ``density`` of all edges. Waits for the device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = largest_edge(m, x, coupling.bias)
-    near = bool(reach < CAREFUL_REACH * factor.pre.variance.min().sqrt())
-    tolerance = (MARGIN if near else CAREFUL_MARGIN) * tolerance
+    careful = bool(reach > CAREFUL_REACH * factor.pre.variance.min().sqrt())
+    tolerance = (CAREFUL_MARGIN if careful else MARGIN) * tolerance
     gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
     c = coefficients(gradient, message, pre, reach, FIRST.order)
     gaps = coupling.factors(misfit(gradient, message, pre, reach, c))
@@ -204,6 +204,8 @@ def choose(
         every_unit = torch.arange(len(m), device=m.device)
         by_row = look(coupling, factor, m, X, worst(gaps.sum(dim=1), PROBE_ROWS), every_unit)
     for series in candidates(want_inputs, density):
+        if careful and series.share == 0:
+            continue
         if error_on_weights(by_unit, series, reach) > tolerance:
             continue
         if by_row is None or error_on_inputs(by_row, series, reach) <= tolerance:

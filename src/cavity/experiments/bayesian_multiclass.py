@@ -1,0 +1,108 @@
+"""When is the Bayesian prediction of ten classes reliably better than the point-wise one? Not in the paper.
+
+Fashion-MNIST, 2 hidden layers of 101 units, batch size 128, BP. The paper's ρ_L = 0.9 lets the last layer remember ten
+mini-batches, so that its posterior, and with it the Bayesian prediction, follows the last few of them. The variants
+give it a longer memory (ρ_L), keep the layers below from polarising (ρ), or slow its messages (α_L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cavity.experiments.experiment import Cell, Experiment, Record
+from cavity.experiments.scale import Request, Size, smoke
+from cavity.experiments.select import groups, train_cell
+from cavity.experiments.setup import Setup
+from cavity.experiments.table import markdown, measured, number, page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: ρ of the hidden layers, ρ_L and α_L of the last one.
+VARIANTS = {
+    "paper": (1.0001, 0.9, 0.8),
+    "rho_L 0.99": (1.0001, 0.99, 0.8),
+    "rho_L 0.999": (1.0001, 0.999, 0.8),
+    "alpha_L 0.95": (1.0001, 0.9, 0.95),
+    "rho 0.9999": (0.9999, 0.9, 0.8),
+    "rho 0.9999, rho_L 0.99": (0.9999, 0.99, 0.8),
+}
+SIZES = {
+    "smoke": smoke(),
+    "laptop": Size(20, 2, ("fashion-mnist",), 101),
+    "paper": Size(100, 5, ("fashion-mnist",), 101),
+}
+#: Errors of single epochs are noisy: the table has the mean of so many last ones.
+LAST = 5
+
+
+def cells(request: Request) -> list[Cell]:
+    size = request.size(SIZES)
+    found = []
+    for seed in range(size.seeds):
+        for dataset in size.datasets:
+            base = Setup("bp", dataset, (size.width,) * 2, size.epochs, seed, samples=size.samples)
+            for name, (rho, last_rho, last_damping) in VARIANTS.items():
+                setup = base.replace(rho=(rho, rho, last_rho), damping=(0.8, 0.8, last_damping))
+                label = f"{dataset}-rho-{rho:g}-{last_rho:g}-alpha-{last_damping:g}"
+                found.append(Cell(label, setup, request.scale, {"variant": name}))
+    return found
+
+
+def variants(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Records of each variant that there is, in the order of ``VARIANTS``."""
+    found = groups(records, lambda record: str(record.cell.options["variant"]))
+    return {name: found[name] for name in VARIANTS if name in found}
+
+
+def gains(record: Record) -> list[float]:
+    """Point-wise minus Bayesian test error of each epoch."""
+    curves = record.result["curves"]
+    return [point - bayes for point, bayes in zip(curves["test_error"], curves["test_error_bayes"], strict=True)]
+
+
+def late(records: Sequence[Record], name: str, digits: int) -> str:
+    """Mean of the last epochs, with its deviation over seeds."""
+    ends = [record.result["curves"][name][-LAST:] for record in records]
+    return number(measured(sum(end) / len(end) for end in ends), digits)
+
+
+def table(records: Sequence[Record]) -> str:
+    head = ["variant", "rho", "rho_L", "alpha_L", "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
+    rows = []
+    for name, chosen in variants(records).items():
+        won = [gain > 0 for record in chosen for gain in gains(record)]
+        values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
+        values.append(f"{sum(won)} of {len(won)} epochs")
+        values += [late(chosen, "test_nll", 4), late(chosen, "test_ece", 4)]
+        rows.append([name, *(f"{value:g}" for value in VARIANTS[name]), str(len(chosen)), *values])
+    return page(
+        "Bayesian and point-wise error, ten classes",
+        records,
+        f"Test errors (%), NLL and ECE are means of the last {LAST} epochs. An epoch counts for the Bayesian "
+        "prediction if its test error is below the point-wise one of the same weights.",
+        markdown(head, rows),
+    )
+
+
+def plot(records: Sequence[Record]) -> Figure:
+    """Errors against epochs, solid point-wise and dashed Bayesian; and the difference of both."""
+    from cavity.experiments.plots import band, epochs_band, finish, sheet
+    from cavity.report.palette import LIGHT
+
+    figure, (errors, differences) = sheet("Point-wise and Bayesian error, ten classes", records, columns=2)
+    shown = [value for record in records for value in record.result["curves"]["test_error_bayes"]]
+    for (name, chosen), colour in zip(variants(records).items(), LIGHT, strict=False):
+        epochs_band(errors, chosen, "test_error", name, color=colour)
+        epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
+        length = len(gains(chosen[0]))
+        band(differences, range(1, length + 1), [gains(record) for record in chosen], name, color=colour)
+    errors.set_ylim(0.9 * min(shown), 1.2 * max(shown))
+    differences.axhline(0, color="#1c2430", linewidth=0.8)
+    finish(errors, "epoch", "test error (%), dashed: Bayesian")
+    finish(differences, "epoch", "point-wise minus Bayesian error (%)")
+    return figure
+
+
+EXPERIMENT = Experiment("bayesian-multiclass", cells, train_cell, table, plot)
