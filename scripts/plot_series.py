@@ -25,7 +25,7 @@ from cavity.couplings import Dense
 from cavity.fusion import kernels
 from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import exact_sums
-from cavity.inner.evaluation import relative_error
+from cavity.inner.looking import relative_error
 from cavity.inner.series import series_sums
 from cavity.messages import Fields, Preactivation
 

@@ -13,7 +13,8 @@ from cavity.couplings import Conv2d, Coupling, Dense
 from cavity.fusion import EAGER
 from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, exact_sums
-from cavity.inner.evaluation import CAREFUL_REACH, SHARES, Evaluation, choose, relative_error
+from cavity.inner.evaluation import Evaluation
+from cavity.inner.looking import CAREFUL_REACH, SHARES, choose, relative_error
 from cavity.inner.series import coefficients, horner, largest_edge, nodes, series_sums
 from cavity.messages import Fields, Preactivation, Target
 

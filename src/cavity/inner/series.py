@@ -118,22 +118,28 @@ def series_sums(
     series: Series,
     want_inputs: bool,
     reach: Tensor | None = None,
+    worst: Tensor | None = None,
 ) -> Sums:
-    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape); ``reach`` is T if this is part of a
-    larger layer."""
+    """B and H from means m (outputs, columns) and x̂ (samples, *input_shape); if this is part of a larger layer,
+    ``reach`` is its T, and ``worst`` are the factors here that it evaluates edge by edge."""
     reach = largest_edge(m, x, coupling.bias).clamp_min(TINY) if reach is None else reach
-    gradient, message, pre = factor.channel.gradient, factor.message, factor.pre
-    c = coefficients(gradient, message, pre, reach, series.order)
-    worst = None
+    c = coefficients(factor.channel.gradient, factor.message, factor.pre, reach, series.order)
     if series.share > 0:
-        worst = torch.topk(
-            coupling.factors(misfit(gradient, message, pre, reach, c)).reshape(-1),
-            max(1, int(series.share * pre.mean.numel())),
-            sorted=False,
-        ).indices
+        if worst is None:
+            worst = worst_factors(factor_misfits(coupling, factor, reach, c), series.share)
         c = [coupling.preactivations(_without(coupling.factors(c_p), worst)) for c_p in c]
     B, H = _products(coupling, c, m, x, reach, want_inputs)
     return Sums(B, H) if worst is None else _add_exact(coupling, factor, m, x, worst, Sums(B, H))
+
+
+def factor_misfits(coupling: Coupling, factor: Factor, reach: Tensor, c: list[Tensor]) -> Tensor:
+    """How far the polynomial with coefficients c is from g, (factors, outputs)."""
+    return coupling.factors(misfit(factor.channel.gradient, factor.message, factor.pre, reach, c))
+
+
+def worst_factors(misfits: Tensor, share: float) -> Tensor:
+    """Indices into (factors · outputs) of the ``share`` with the largest misfits, one at least."""
+    return torch.topk(misfits.reshape(-1), max(1, int(share * misfits.numel())), sorted=False).indices
 
 
 def _without(rows: Tensor, worst: Tensor) -> Tensor:
