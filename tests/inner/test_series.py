@@ -201,6 +201,15 @@ def test_the_costliest_of_the_last_looks_is_used(monkeypatch) -> None:
     assert (other.series, other.recent) == (site.evaluation.series, site.evaluation.recent)
 
 
+def test_a_series_with_exact_factors_stays_until_a_change_pays(monkeypatch) -> None:
+    chosen = [Series(4, 0.03), *[Series(4, 0.01)] * 9, *[Series(2, 0.003)] * 8, Series(8, 0.1)]
+    monkeypatch.setattr("cavity.inner.evaluation.choose", lambda *_: chosen.pop(0))
+    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
+    used = [site.evaluation.look(site, None, None, None, None) for _ in range(19)]
+    # Costs in products: 9.5, 6.5, 3.45, 24.
+    assert used == [*[Series(4, 0.03)] * 17, Series(2, 0.003), Series(8, 0.1)]
+
+
 def test_nodes_span_the_range() -> None:
     for order in (3, 4, 6, 8):
         assert np.isclose(max(nodes(order)), 1)

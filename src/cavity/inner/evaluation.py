@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cavity.inner.algorithm import Factor, Series, Site
-from cavity.inner.looking import candidates, choose
+from cavity.inner.looking import candidates, choose, cost
 from cavity.inner.series import LARGEST_ORDER
 from cavity.messages import Fields, Preactivation, Target
 
@@ -31,6 +31,8 @@ SMALL_EDGES = 1 << 18
 FIRST = Series(order=3)
 #: The costliest series of so many looks is used.
 REMEMBERED = 8
+#: A series that costs up to so many times what is wanted stays: another one may have to be compiled first.
+WASTE = 1.5
 #: Looks at mini-batch 0, 1, 2, 4, … and then every so many.
 INTERVAL = 512
 
@@ -60,6 +62,14 @@ def edges(site: Site, samples: int) -> int:
     """Edges of a layer that a mini-batch evaluates: weights times samples times positions."""
     coupling = site.coupling
     return coupling.outputs * coupling.columns * coupling.positions * samples
+
+
+def _keeps(present: Series | None, wanted: Series | None, want_inputs: bool) -> bool:
+    """Whether the present series is better than ``wanted``, but not so costly that a change pays. Orders alone are few
+    and change rarely; with shares of exact factors every other look finds something a little cheaper."""
+    if present is None or wanted is None or present.share == 0:
+        return False
+    return 1.0 <= cost(present, want_inputs) / cost(wanted, want_inputs) <= WASTE
 
 
 class Evaluation:
@@ -107,7 +117,9 @@ class Evaluation:
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
         # Edge by edge costs too much to be kept up for what one mini-batch needed.
         self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
-        self.series = max(self.recent, key=ordered.index)
+        wanted = max(self.recent, key=ordered.index)
+        if not _keeps(self.series, wanted, want_inputs):
+            self.series = wanted
         return self.series
 
     def _due(self) -> bool:

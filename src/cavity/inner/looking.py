@@ -22,7 +22,7 @@ from cavity.messages import Preactivation, relayout
 
 #: What may be chosen from: orders, and shares of factors done exactly.
 ORDERS = (1, 2, 3, 4, 6, 8)
-SHARES = (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
+SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2)
 #: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
 EXACT_COST = 150.0
 #: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance.
@@ -36,22 +36,15 @@ FIRST_ORDER = 3
 PROBE_UNITS, PROBE_ROWS, PROBE_SUM = 8, 4, 128
 
 
-class Cost(NamedTuple):
-    """A candidate and what it costs in matrix products."""
-
-    products: float
-    series: Series
+def cost(series: Series, want_inputs: bool) -> float:
+    """What a series costs, in matrix products."""
+    return (2 if want_inputs else 1) * (series.order + 1 + series.share * EXACT_COST)
 
 
 def candidates(want_inputs: bool, density: float = 1.0) -> list[Series]:
     """All series that are cheaper than exact evaluation of that part of the edges, the cheapest first."""
-    per_order = 2 if want_inputs else 1
-    costs = [
-        Cost(per_order * (order + 1) + share * EXACT_COST * per_order, Series(order, share))
-        for order in ORDERS
-        for share in SHARES
-    ]
-    return [cost.series for cost in sorted(costs) if cost.products < density * EXACT_COST]
+    found = [(cost(Series(order, share), want_inputs), Series(order, share)) for order in ORDERS for share in SHARES]
+    return [series for products, series in sorted(found) if products < density * EXACT_COST]
 
 
 class Look(NamedTuple):
