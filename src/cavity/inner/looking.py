@@ -25,6 +25,8 @@ ORDERS = (1, 2, 3, 4, 6, 8)
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2)
 #: The cost of evaluating every edge exactly, in matrix products (docs/benchmarks.md): what a share is weighed with.
 EXACT_COST = 150.0
+#: Likewise, of evaluating g once for every factor, and of finding the worst factors.
+GRADIENT_COST, SEARCH_COST = 0.2, 1.5
 #: The entries that fit worst are looked at, but weights move until the next look: choose for less than the tolerance.
 #: Once the largest edge is within reach of the smallest √V, one mini-batch in a few holds factors that fit ten times
 #: worse: choose for much less, and never without a share of exact factors, which catches them wherever they come.
@@ -38,7 +40,9 @@ PROBE_UNITS, PROBE_ROWS, PROBE_SUM = 8, 4, 128
 
 def cost(series: Series, want_inputs: bool) -> float:
     """What a series costs, in matrix products."""
-    return (2 if want_inputs else 1) * (series.order + 1 + series.share * EXACT_COST)
+    products = series.order + 1 + series.share * EXACT_COST
+    search = SEARCH_COST if series.share > 0 else 0.0
+    return (2 if want_inputs else 1) * products + GRADIENT_COST * (series.order + 1) + search
 
 
 def candidates(want_inputs: bool, density: float = 1.0) -> list[Series]:
