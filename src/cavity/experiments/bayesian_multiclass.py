@@ -1,8 +1,8 @@
 """When is the Bayesian prediction of ten classes reliably better than the point-wise one? Not in the paper.
 
-Fashion-MNIST, 2 hidden layers of 101 units, batch size 128, BP. The paper's ρ_L = 0.9 lets the last layer remember ten
-mini-batches, so that its posterior, and with it the Bayesian prediction, follows the last few of them. The variants
-give it a longer memory (ρ_L), keep the layers below from polarising (ρ), or slow its messages (α_L).
+Fashion-MNIST, 2 hidden layers of 101 or 501 units, batch size 128, BP. The paper's ρ_L = 0.9 lets the last layer
+remember ten mini-batches, so that its posterior, and with it the Bayesian prediction, follows the last few of them. The
+variants give it a longer memory (ρ_L), keep the layers below from polarising (ρ), or slow its messages (α_L).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ VARIANTS = {
     "rho 0.9999, rho_L 0.99": (0.9999, 0.99, 0.8),
 }
 SIZES = {
-    "smoke": smoke(),
-    "laptop": Size(20, 2, ("fashion-mnist",), 101),
-    "paper": Size(100, 5, ("fashion-mnist",), 101),
+    "smoke": smoke(widths=(21,)),
+    "laptop": Size(20, 1, ("fashion-mnist",), options={"widths": (101, 501)}),
+    "paper": Size(100, 5, ("fashion-mnist",), options={"widths": (101, 501)}),
 }
 #: Errors of single epochs are noisy: the table has the mean of so many last ones.
 LAST = 5
@@ -42,12 +42,18 @@ def cells(request: Request) -> list[Cell]:
     found = []
     for seed in range(size.seeds):
         for dataset in size.datasets:
-            base = Setup("bp", dataset, (size.width,) * 2, size.epochs, seed, samples=size.samples)
-            for name, (rho, last_rho, last_damping) in VARIANTS.items():
-                setup = base.replace(rho=(rho, rho, last_rho), damping=(0.8, 0.8, last_damping))
-                label = f"{dataset}-rho-{rho:g}-{last_rho:g}-alpha-{last_damping:g}"
-                found.append(Cell(label, setup, request.scale, {"variant": name}))
+            for width in size.option("widths"):
+                base = Setup("bp", dataset, (width,) * 2, size.epochs, seed, samples=size.samples)
+                for name, (rho, last_rho, last_damping) in VARIANTS.items():
+                    setup = base.replace(rho=(rho, rho, last_rho), damping=(0.8, 0.8, last_damping))
+                    label = f"{dataset}-rho-{rho:g}-{last_rho:g}-alpha-{last_damping:g}"
+                    found.append(Cell(label, setup, request.scale, {"variant": name}))
     return found
+
+
+def widths(records: Sequence[Record]) -> dict[int, list[Record]]:
+    """Records by the width of the hidden layers, the smallest first."""
+    return dict(sorted(groups(records, lambda record: record.cell.setup.hidden[0]).items()))
 
 
 def variants(records: Sequence[Record]) -> dict[str, list[Record]]:
@@ -69,14 +75,15 @@ def late(records: Sequence[Record], name: str, digits: int) -> str:
 
 
 def table(records: Sequence[Record]) -> str:
-    head = ["variant", "rho", "rho_L", "alpha_L", "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
+    head = ["network", "rho", "rho_L", "alpha_L", "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
     rows = []
-    for name, chosen in variants(records).items():
-        won = [gain > 0 for record in chosen for gain in gains(record)]
-        values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
-        values.append(f"{sum(won)} of {len(won)} epochs")
-        values += [late(chosen, "test_nll", 4), late(chosen, "test_ece", 4)]
-        rows.append([name, *(f"{value:g}" for value in VARIANTS[name]), str(len(chosen)), *values])
+    for width, same_width in widths(records).items():
+        for name, chosen in variants(same_width).items():
+            won = [gain > 0 for record in chosen for gain in gains(record)]
+            values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
+            values.append(f"{sum(won)} of {len(won)} epochs")
+            values += [late(chosen, "test_nll", 4), late(chosen, "test_ece", 4)]
+            rows.append([f"2 × {width}", *(f"{value:g}" for value in VARIANTS[name]), str(len(chosen)), *values])
     return page(
         "Bayesian and point-wise error, ten classes",
         records,
@@ -87,21 +94,24 @@ def table(records: Sequence[Record]) -> str:
 
 
 def plot(records: Sequence[Record]) -> Figure:
-    """Errors against epochs, solid point-wise and dashed Bayesian; and the difference of both."""
+    """A row for each width: errors, solid point-wise and dashed Bayesian; and the difference of both."""
     from cavity.experiments.plots import band, epochs_band, finish, sheet
     from cavity.report.palette import LIGHT
 
-    figure, (errors, differences) = sheet("Point-wise and Bayesian error, ten classes", records, columns=2)
-    shown = [value for record in records for value in record.result["curves"]["test_error_bayes"]]
-    for (name, chosen), colour in zip(variants(records).items(), LIGHT, strict=False):
-        epochs_band(errors, chosen, "test_error", name, color=colour)
-        epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
-        length = len(gains(chosen[0]))
-        band(differences, range(1, length + 1), [gains(record) for record in chosen], name, color=colour)
-    errors.set_ylim(0.9 * min(shown), 1.2 * max(shown))
-    differences.axhline(0, color="#1c2430", linewidth=0.8)
-    finish(errors, "epoch", "test error (%), dashed: Bayesian")
-    finish(differences, "epoch", "point-wise minus Bayesian error (%)")
+    rows = widths(records)
+    figure, panels = sheet("Point-wise and Bayesian error, ten classes", records, columns=2, rows=len(rows))
+    for place, (width, same_width) in enumerate(rows.items()):
+        errors, differences = panels[2 * place : 2 * place + 2]
+        shown = [value for record in same_width for value in record.result["curves"]["test_error_bayes"]]
+        for (name, chosen), colour in zip(variants(same_width).items(), LIGHT, strict=False):
+            epochs_band(errors, chosen, "test_error", name, color=colour)
+            epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
+            curves = [gains(record) for record in chosen]
+            band(differences, range(1, 1 + max(map(len, curves))), curves, name, color=colour)
+        errors.set_ylim(0.9 * min(shown), 1.2 * max(shown))
+        differences.axhline(0, color="#1c2430", linewidth=0.8)
+        finish(errors, "epoch", "test error (%), dashed: Bayesian", f"2 × {width}")
+        finish(differences, "epoch", "point-wise minus Bayesian error (%)", f"2 × {width}")
     return figure
 
 
