@@ -8,6 +8,7 @@ largest entry, serves until the next look.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
@@ -112,12 +113,12 @@ class Evaluation:
         factor, want_inputs = Factor(site.channel, message, pre), site.below is not None
         density = 1.0 if columns is None else columns.shape[1] / m.shape[1]
         chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance, density)
-        ordered = [*candidates(want_inputs), None]
         if team is not None:
+            ordered = [*candidates(want_inputs), None]
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
         # Edge by edge costs too much to be kept up for what one mini-batch needed.
         self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
-        wanted = max(self.recent, key=ordered.index)
+        wanted = max(self.recent, key=lambda one: math.inf if one is None else cost(one, want_inputs))
         if not _keeps(self.series, wanted, want_inputs):
             self.series = wanted
         return self.series
