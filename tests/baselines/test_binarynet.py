@@ -137,6 +137,13 @@ def test_masked_weights_do_not_count():
     assert torch.equal(net(x), z)
 
 
+def test_the_scale_counts_the_inputs_that_a_unit_sees():
+    dense, sparse = BinaryNet(400, (), 200), BinaryNet(400, (), 200, density=0.1)
+    x = torch.randn(300, 400, generator=torch.Generator().manual_seed(7))
+    for net in (dense, sparse):
+        assert abs(float(net.logits(x).detach().std()) - 1.0) < 0.1
+
+
 @pytest.mark.parametrize(("outputs", "classes"), [(1, 2), (5, 5)])
 def test_probabilities_belong_to_predictions(outputs, classes):
     net = BinaryNet(20, (31,), outputs)

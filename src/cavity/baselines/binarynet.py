@@ -4,8 +4,9 @@ Continuous weights w in [−1, 1] are kept and updated; both passes use w_b = si
 
     z^ℓ = sign(w^ℓ) x^ℓ / √N_ℓ,     x^{ℓ+1} = sign(z^ℓ),     L = cross-entropy of z^L
 
-with no bias and no batch normalisation. The derivative of sign is taken as 1 where its argument is within [−1, 1] and
-as 0 elsewhere (straight-through); clipping keeps every weight within. sign(0) = +1.
+with no bias and no batch normalisation; of a sparse layer, N_ℓ counts the inputs that a unit sees. The derivative of
+sign is taken as 1 where its argument is within [−1, 1] and as 0 elsewhere (straight-through); clipping keeps every
+weight within. sign(0) = +1.
 
 It is written for speed, because message passing is measured against it: 1/√N never costs a pass over the weights (a
 sign does not see it, the way down applies it to the gradient of z), nothing is computed for the inputs, and a step can
@@ -115,8 +116,9 @@ class BinaryNet(Classifier):
         generator = torch.Generator().manual_seed(seed)
         sizes = [inputs, *hidden, outputs]
         self.weights = nn.ParameterList()
-        self.scales = [1 / math.sqrt(width) for width in sizes[:-1]]
-        self.windows = [just_above(math.sqrt(width)) for width in sizes[:-1]]
+        # N is what a unit sees: with all inputs counted, a sparse network would have logits too small to learn from.
+        self.scales = [1 / math.sqrt(density * width) for width in sizes[:-1]]
+        self.windows = [just_above(math.sqrt(density * width)) for width in sizes[:-1]]
         for number, (lower, upper) in enumerate(pairwise(sizes)):
             w = nn.init.xavier_uniform_(torch.empty(upper, lower), generator=generator)
             self.weights.append(nn.Parameter(w + 0.0))
