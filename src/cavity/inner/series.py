@@ -49,11 +49,11 @@ def to_monomials(z: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
 
 #: Orders for which float32 still resolves the coefficients: they grow like 2^P.
 LARGEST_ORDER = 12
-#: Tables by order, because compiled code cannot make them: nodes, their matrix, and two places between the outermost
-#: nodes, where a polynomial that fails shows it.
+#: Tables by order, because compiled code cannot make them: nodes, their matrix, and two places where a polynomial that
+#: fails shows it: the ends, where they are no nodes, else between the outermost nodes.
 NODES = {order: nodes(order) for order in range(1, LARGEST_ORDER + 1)}
 TO_MONOMIALS = {order: to_monomials(z) for order, z in NODES.items()}
-CHECKS = {order: ((z[0] + z[1]) / 2, (z[-2] + z[-1]) / 2) for order, z in NODES.items()}
+CHECKS = {order: (1.0, -1.0) if z[0] < 1 else ((z[0] + z[1]) / 2, (z[-2] + z[-1]) / 2) for order, z in NODES.items()}
 
 
 def flush(t: Tensor) -> Tensor:
@@ -77,8 +77,8 @@ def _mix(weights: tuple[float, ...], values: list[Tensor]) -> Tensor:
 
 
 def misfit(gradient: Gradient, message: Fields | Target, pre: Preactivation, reach: Tensor, c: list[Tensor]) -> Tensor:
-    """How far the polynomial is from g where it is likely to fail, shaped like ω: between the outermost nodes, and
-    where an edge brings ω closest to 0, the threshold at which every channel turns."""
+    """How far the polynomial is from g where it is likely to fail, shaped like ω: at the ends or between the outermost
+    nodes, and where an edge brings ω closest to 0, the threshold at which every channel turns."""
     turning = (pre.mean / reach).clamp(-1.0, 1.0)
     result = torch.zeros_like(pre.mean)
     for z in (*CHECKS[len(c) - 1], turning):
