@@ -16,6 +16,7 @@ import pytest
 import cavity
 from cavity.experiments.experiment import Cell, find
 from cavity.experiments.grid import run_grid
+from cavity.experiments.scale import Request
 from cavity.experiments.store import Store
 from cavity.processes import threads_each
 from experiments.helpers import cell, quiet, tiny
@@ -58,6 +59,14 @@ def test_processes_give_what_this_process_gives(tmp_path):
     assert said.count("done") == 2
     for one in cells:
         assert curves(there.record_path(one)) == curves(here.record_path(one))
+
+
+def test_an_experiment_may_print(tmp_path):
+    (cell, *_) = find("timing").cells(Request("smoke"))
+    failures, said, store = run([cell], tmp_path, jobs=1, name="timing")
+    assert failures == []
+    assert "done" in said
+    assert store.is_finished(cell)
 
 
 def test_a_cell_of_another_experiment_is_taken_over(tmp_path):

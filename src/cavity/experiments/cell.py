@@ -1,13 +1,14 @@
 """One cell in a process of its own: ``python -m cavity.experiments.cell NAME FOLDER``, with the cell in JSON on stdin.
 
-Each line on stdout is "epochs done, epochs in all". When stdin closes, the process that asked is gone, and so is this
-one: its checkpoint stays.
+Each line on stdout is "epochs done, epochs in all"; whatever the experiment prints goes to stderr. When stdin closes,
+the process that asked is gone, and so is this one: its checkpoint stays.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,16 @@ def compute(experiment: Experiment, cell: Cell, store: Store, progress: Progress
     store.finish(Record(cell, result, str(describe(torch.device("cpu")))))
 
 
-def _tell(done: int, total: int) -> None:
-    print(done, total, flush=True)
-
-
 def main() -> None:
     name, folder = sys.argv[1:]
     cell = Cell.from_dict(json.loads(lines_from_parent().get()))
-    compute(find(name), cell, Store(Path(folder)), _tell)
+    parent = sys.stdout
+
+    def tell(done: int, total: int) -> None:
+        print(done, total, file=parent, flush=True)
+
+    with redirect_stdout(sys.stderr):
+        compute(find(name), cell, Store(Path(folder)), tell)
 
 
 if __name__ == "__main__":
