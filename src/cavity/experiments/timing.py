@@ -122,6 +122,8 @@ def table(records: Sequence[Record]) -> str:
 
 
 def plot(records: Sequence[Record]) -> Figure:
+    from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
+
     from cavity.experiments.plots import COLOURS, finish, sheet
 
     figure, (ours, published) = sheet("Time per epoch", records, columns=2)
@@ -132,6 +134,12 @@ def plot(records: Sequence[Record]) -> Figure:
             ours.loglog(*zip(*there, strict=True), marker="o", color=COLOURS[method], label=TITLES[method])
         times = paper.SECONDS_PER_EPOCH[method]
         published.loglog(paper.BATCH_SIZES, times, marker="o", color=COLOURS[method], label=TITLES[method])
+    for axes in (ours, published):
+        axes.set_xticks(batches(records), labels=[str(batch) for batch in batches(records)], minor=False)
+        axes.xaxis.set_minor_locator(NullLocator())
+        # The formatter of logarithmic axes writes mathematics, which these figures do not parse.
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     finish(ours, "batch size", "seconds per epoch", f"cavity\n{records[0].machine}")
     finish(published, "batch size", "seconds per epoch", f"paper, {paper.MACHINE}")
     return figure
