@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
-from cavity.experiments.select import final, groups, train_cell
+from cavity.experiments.select import by_variant, final, train_cell
 from cavity.experiments.setup import Setup
 from cavity.experiments.table import markdown, number, page
 
@@ -50,17 +50,11 @@ def cells(request: Request, weights: str, gradient: str) -> list[Cell]:
     return found
 
 
-def variants(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records of each variant that there is, in the order of ``COLOURS``."""
-    found = groups(records, lambda record: str(record.cell.options["variant"]))
-    return {name: found[name] for name in COLOURS if name in found}
-
-
 def table(records: Sequence[Record], title: str) -> str:
     """Errors of each variant, and whether the Bayesian one is smaller than the point-wise one of the same run."""
     head = ["method", "seeds", "point-wise", "Bayesian", "Bayesian better", "NLL", "ECE", "train, point-wise"]
     rows = []
-    for name, chosen in variants(records).items():
+    for name, chosen in by_variant(records, COLOURS).items():
         point, bayes = final(chosen, "test_error"), final(chosen, "test_error_bayes")
         better = "–"
         if point is not None and bayes is not None:
@@ -85,7 +79,7 @@ def plot(records: Sequence[Record], title: str) -> Figure:
 
     figure, (axes,) = sheet(title, records)
     last: list[float] = []
-    for name, chosen in variants(records).items():
+    for name, chosen in by_variant(records, COLOURS).items():
         colour = METHOD_COLOURS[COLOURS[name]]
         epochs_band(axes, chosen, "test_error", f"{name}, point-wise", color=colour)
         epochs_band(axes, chosen, "test_error_bayes", f"{name}, Bayesian", color=colour, linestyle="--")

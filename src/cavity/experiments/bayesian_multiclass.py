@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
-from cavity.experiments.select import groups, train_cell
+from cavity.experiments.select import by_variant, groups, train_cell
 from cavity.experiments.setup import Setup
 from cavity.experiments.table import markdown, measured, number, page
 
@@ -58,12 +58,6 @@ def widths(records: Sequence[Record]) -> dict[int, list[Record]]:
     return dict(sorted(groups(records, lambda record: record.cell.setup.hidden[0]).items()))
 
 
-def variants(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records of each variant that there is, in the order of ``VARIANTS``."""
-    found = groups(records, lambda record: str(record.cell.options["variant"]))
-    return {name: found[name] for name in VARIANTS if name in found}
-
-
 def gains(record: Record) -> list[float]:
     """Point-wise minus Bayesian test error of each epoch."""
     curves = record.result["curves"]
@@ -80,7 +74,7 @@ def table(records: Sequence[Record]) -> str:
     head = ["network", "rho", "rho_L", "alpha_L", "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
     rows = []
     for width, same_width in widths(records).items():
-        for name, chosen in variants(same_width).items():
+        for name, chosen in by_variant(same_width, VARIANTS).items():
             won = [gain > 0 for record in chosen for gain in gains(record)]
             values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
             values.append(f"{sum(won)} of {len(won)} epochs")
@@ -105,7 +99,7 @@ def plot(records: Sequence[Record]) -> Figure:
     for place, (width, same_width) in enumerate(rows.items()):
         errors, differences = panels[2 * place : 2 * place + 2]
         shown = [value for record in same_width for value in record.result["curves"]["test_error_bayes"]]
-        for (name, chosen), colour in zip(variants(same_width).items(), LIGHT, strict=False):
+        for (name, chosen), colour in zip(by_variant(same_width, VARIANTS).items(), LIGHT, strict=False):
             epochs_band(errors, chosen, "test_error", name, color=colour)
             epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
             curves = [gains(record) for record in chosen]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,12 @@ def groups(records: Sequence[Record], key: Callable[[Record], Key]) -> dict[Key,
     for record in records:
         found.setdefault(key(record), []).append(record)
     return found
+
+
+def by_variant(records: Sequence[Record], names: Iterable[str]) -> dict[str, list[Record]]:
+    """Records of each variant that there is, in the order of ``names``."""
+    found = groups(records, lambda record: str(record.cell.options["variant"]))
+    return {name: found[name] for name in names if name in found}
 
 
 def where(records: Sequence[Record], **wanted: Any) -> list[Record]:

@@ -127,15 +127,16 @@ def plot(records: Sequence[Record]) -> Figure:
     from cavity.experiments.plots import COLOURS, finish, sheet
 
     figure, (ours, published) = sheet("Time per epoch", records, columns=2)
+    sizes = batches(records)
     for method in METHODS:
-        points = [(batch, measured(seconds(records, method, batch))) for batch in batches(records)]
+        points = [(batch, measured(seconds(records, method, batch))) for batch in sizes]
         there = [(batch, value.mean) for batch, value in points if value is not None]
         if there:
             ours.loglog(*zip(*there, strict=True), marker="o", color=COLOURS[method], label=TITLES[method])
         times = paper.SECONDS_PER_EPOCH[method]
         published.loglog(paper.BATCH_SIZES, times, marker="o", color=COLOURS[method], label=TITLES[method])
     for axes in (ours, published):
-        axes.set_xticks(batches(records), labels=[str(batch) for batch in batches(records)], minor=False)
+        axes.set_xticks(sizes, labels=list(map(str, sizes)))
         axes.xaxis.set_minor_locator(NullLocator())
         # The formatter of logarithmic axes writes mathematics, which these figures do not parse.
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cavity.inner.algorithm import Factor, Series, Site
-from cavity.inner.looking import candidates, choose, cost
+from cavity.inner.looking import FIRST_ORDER, candidates, choose, cost
 from cavity.inner.series import LARGEST_ORDER
 from cavity.messages import Fields, Preactivation, Target
 
@@ -29,7 +29,7 @@ DEFAULT_TOLERANCE = 1e-3
 #: Layers with fewer edges per mini-batch than this are evaluated exactly: it costs no more than the series.
 SMALL_EDGES = 1 << 18
 #: Until the first look, and on devices where nothing can be looked at.
-FIRST = Series(order=3)
+FIRST = Series(FIRST_ORDER)
 #: The costliest series of so many looks is used.
 REMEMBERED = 8
 #: A series that costs up to so many times what is wanted stays: another one may have to be compiled first.

@@ -32,7 +32,7 @@ GRADIENT_COST, SEARCH_COST = 0.2, 1.5
 #: worse: choose for much less, and never without a share of exact factors, which catches them wherever they come.
 MARGIN, CAREFUL_MARGIN = 0.7, 0.25
 CAREFUL_REACH = 0.3
-#: The order whose misfits say where to look first.
+#: The order until the first look, whose misfits say where to look first.
 FIRST_ORDER = 3
 #: Units and factors that are looked at, and about how many factors the sums of H are taken over.
 PROBE_UNITS, PROBE_ROWS, PROBE_SUM = 8, 4, 128
@@ -120,10 +120,10 @@ def choose(
     for series in candidates(want_inputs, density):
         if careful and series.share == 0:
             continue
-        exactly = chosen_factors(misfits(series.order), series.share)
+        exactly = chosen_factors(misfits(series.order), series.share) if series.share > 0 else None
         if error(first, series, reach, exactly) > tolerance:
             continue
-        if series.share == 0:
+        if exactly is None:
             return series
         # The worst factors are exact now: look at the worst of those that are left.
         left = misfits(series.order).masked_fill(exactly, 0.0)
@@ -136,8 +136,7 @@ def chosen_factors(misfits: Tensor, share: float) -> Tensor:
     """Which factors (factors, outputs) of the whole layer are evaluated edge by edge: those looked at are among the
     worst, and have more than their share of them."""
     chosen = torch.zeros(misfits.numel(), dtype=torch.bool, device=misfits.device)
-    if share > 0:
-        chosen[worst_factors(misfits, share)] = True
+    chosen[worst_factors(misfits, share)] = True
     return chosen.view(misfits.shape)
 
 
@@ -146,7 +145,7 @@ def worst(gaps: Tensor, count: int) -> Tensor:
     return torch.topk(gaps, min(count, len(gaps))).indices
 
 
-def error(looks: Looks, series: Series, reach: Tensor, exactly: Tensor) -> float:
+def error(looks: Looks, series: Series, reach: Tensor, exactly: Tensor | None) -> float:
     """The error of H_ki = Σ_n x̂_in g_{kn→i} over the units looked at, and of B_in = Σ_k m_ki g_{kn→i} over the samples,
     relative to the largest entry; the larger of both."""
     by_unit, by_row = looks.by_unit, looks.by_row
@@ -160,9 +159,9 @@ def error(looks: Looks, series: Series, reach: Tensor, exactly: Tensor) -> float
     return max(on_weights, largest(B - exact_B) / (looks.largest_B or 1.0))
 
 
-def sums_of(seen: Look, series: Series, reach: Tensor, exactly: Tensor, want_inputs: bool) -> Sums:
+def sums_of(seen: Look, series: Series, reach: Tensor, exactly: Tensor | None, want_inputs: bool) -> Sums:
     """The sums of the factors looked at as the whole layer would evaluate them."""
-    mine = exactly[seen.rows][:, seen.units].reshape(-1).nonzero().squeeze(1)
+    mine = None if exactly is None else exactly[seen.rows][:, seen.units].reshape(-1).nonzero().squeeze(1)
     return series_sums(seen.coupling, seen.factor, seen.m, seen.X, series, want_inputs, reach, mine)
 
 
