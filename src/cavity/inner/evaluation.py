@@ -27,7 +27,7 @@ Accuracy = float | int | Literal["exact"] | None
 #: The tolerance on B and H relative to their largest entry that training uses unless told otherwise.
 DEFAULT_TOLERANCE = 1e-3
 #: Layers with fewer edges per mini-batch than this are evaluated exactly: it costs no more than the series.
-SMALL_EDGES = 1 << 18
+SMALL_EDGES = 1 << 16
 #: Until the first look, and on devices where nothing can be looked at.
 FIRST = Series(FIRST_ORDER)
 #: The costliest series of so many looks is used.
