@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
-from cavity.experiments.select import by_variant, groups, train_cell
+from cavity.experiments.select import by_variant, by_width, train_cell
 from cavity.experiments.setup import Setup
 from cavity.experiments.table import markdown, measured, number, page
 
@@ -53,11 +53,6 @@ def cells(request: Request) -> list[Cell]:
     return found
 
 
-def widths(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """Records by the width of the hidden layers, the smallest first."""
-    return dict(sorted(groups(records, lambda record: record.cell.setup.hidden[0]).items()))
-
-
 def gains(record: Record) -> list[float]:
     """Point-wise minus Bayesian test error of each epoch."""
     curves = record.result["curves"]
@@ -73,7 +68,7 @@ def late(records: Sequence[Record], name: str, digits: int) -> str:
 def table(records: Sequence[Record]) -> str:
     head = ["network", "rho", "rho_L", "alpha_L", "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
     rows = []
-    for width, same_width in widths(records).items():
+    for width, same_width in by_width(records).items():
         for name, chosen in by_variant(same_width, VARIANTS).items():
             won = [gain > 0 for record in chosen for gain in gains(record)]
             values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
@@ -94,7 +89,7 @@ def plot(records: Sequence[Record]) -> Figure:
     from cavity.experiments.plots import band, epochs_band, finish, sheet
     from cavity.report.palette import LIGHT
 
-    rows = widths(records)
+    rows = by_width(records)
     figure, panels = sheet("Point-wise and Bayesian error, ten classes", records, columns=2, rows=len(rows))
     for place, (width, same_width) in enumerate(rows.items()):
         errors, differences = panels[2 * place : 2 * place + 2]

@@ -29,6 +29,11 @@ def by_variant(records: Sequence[Record], names: Iterable[str]) -> dict[str, lis
     return {name: found[name] for name in names if name in found}
 
 
+def by_width(records: Sequence[Record]) -> dict[int, list[Record]]:
+    """Records by the width of the hidden layers, the smallest first."""
+    return dict(sorted(groups(records, lambda record: record.cell.setup.hidden[0]).items()))
+
+
 def where(records: Sequence[Record], **wanted: Any) -> list[Record]:
     """The records whose setups have these values."""
     return [r for r in records if all(getattr(r.cell.setup, name) == value for name, value in wanted.items())]
