@@ -29,6 +29,8 @@ def test_two_standard_deviations_decide(ours, judgement):
 def test_a_published_deviation_below_the_rounding_does_not_decide():
     assert verdict(measured([0.08]), Published(0.0, 0.0)) == "agrees"
     assert verdict(measured([0.2]), Published(0.0, 0.0)) == "worse by 0.20"
+    assert verdict(measured([0.11]), Published(0.12, 0.01)) == "agrees"
+    assert verdict(measured([0.09]), Published(0.12, 0.01)) == "better"
     assert verdict(None, Published(1.0, 0.1)) == "–"
     assert verdict(measured([1.0]), None) == "–"
 

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", default="cpu", help="cpu, cuda, …")
     add("--threads", type=positive, metavar="N", help="threads of torch; without it, as torch chooses")
     add("--repeats", type=positive, default=5, metavar="N", help="turns of each algorithm: 5")
-    add("--steps", type=positive, metavar="N", help="steps in a turn: 64, the rhythm in which a series is looked at")
+    add("--steps", type=positive, metavar="N", help="steps in a turn: 512, the rhythm in which a series is looked at")
     add("--eager", action="store_true", help="compile nothing")
     add("--seed", type=int, default=0, metavar="N", help="of networks and batches: 0")
     add("--time-to-accuracy", type=float, metavar="ERROR", help="also train each until its test error, in %%, is this")

@@ -9,15 +9,18 @@ from typing import NamedTuple
 
 from cavity.experiments.experiment import Record
 
-#: Where the paper's standard deviation is smaller than half of the last digit it prints, that half counts.
-ROUNDING = 0.05
-
 
 class Published(NamedTuple):
-    """A number of the paper with its standard deviation over five seeds, in percent."""
+    """A number of the paper with its standard deviation over five seeds, in percent, with the digits it prints."""
 
     mean: float
     std: float
+
+    @property
+    def reach(self) -> float:
+        """The standard deviation, or half of the last digit printed where that is more."""
+        digits = max(len(repr(float(value)).partition(".")[2]) for value in self)
+        return max(self.std, 0.5 * 10.0**-digits)
 
 
 class Measured(NamedTuple):
@@ -40,7 +43,7 @@ def verdict(ours: Measured | None, paper: Published | None, *, deviations: float
     """Of an error: within two of the paper's standard deviations, better, or worse and by how much."""
     if ours is None or paper is None:
         return "–"
-    reach = deviations * max(paper.std, ROUNDING)
+    reach = deviations * paper.reach
     difference = ours.mean - paper.mean
     if math.isclose(abs(difference), reach) or abs(difference) < reach:
         return "agrees"
