@@ -219,3 +219,21 @@ def test_evidence_scales_what_a_batch_says(algorithm):
         cavity.Trainer(net, algorithm, rho=1.0).step(*batch())
     for old, full, quarter in zip(before, *(net.layers[0].natural for net in nets), strict=True):
         torch.testing.assert_close(quarter - old, 0.25 * (full - old), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("evidence", [1.0, 0.1])
+def test_amp_is_bp_to_first_order_whatever_the_evidence(evidence):
+    """The second iteration takes each factor's own part out of the weights: evidence·H is what they had taken in."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn((40, 301), generator=generator, dtype=torch.float64)
+    y = torch.randn(40, generator=generator, dtype=torch.float64).sign()
+    moved = {}
+    for algorithm in ("bp", "amp", "mf"):
+        layers = [cavity.Layer(cavity.Dense(*shape), evidence=evidence) for shape in ((301, 31), (31, 1))]
+        net = cavity.Network([layers[0], "sign", layers[1], "label"], seed=1).double()
+        before = [layer.field.clone() for layer in net.layers]
+        cavity.Trainer(net, algorithm, rho=1.0, damping=0.0, inner_iterations=2).step(x, y)
+        moved[algorithm] = [layer.field - old for layer, old in zip(net.layers, before, strict=True)]
+    for exact, first_order, none in zip(moved["bp"], moved["amp"], moved["mf"], strict=True):
+        assert (first_order - exact).norm() < 0.04 * exact.norm()
+        assert (none - exact).norm() > 0.2 * exact.norm()

@@ -62,7 +62,8 @@ class Response(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What an output is told: labels, and the standard normal draws of a sampled likelihood (else ``None``)."""
+    """What an output is told: labels, and what else its likelihood needs (standard normal draws of a sampled one, the
+    noise variance of a Gaussian one, else ``None``)."""
 
     labels: Tensor
     noise: Tensor | None

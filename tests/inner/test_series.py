@@ -214,3 +214,21 @@ def test_nodes_span_the_range() -> None:
     for order in (3, 4, 6, 8):
         assert np.isclose(max(nodes(order)), 1)
         assert np.isclose(min(nodes(order)), -1)
+
+
+@pytest.mark.parametrize("accuracy", [0, 2, 4, None])
+def test_edges_that_are_all_zero_are_no_trouble(accuracy: float | None) -> None:
+    """Means of 0 (ε = 0), and inputs of 0."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn((64, 784), generator=generator), torch.randn(64, generator=generator).sign()
+    for inputs in (x, torch.zeros_like(x)):
+        moved = []
+        for chosen in (accuracy, "exact"):
+            net = cavity.mlp(784, (101,), 1, init=0.0)
+            with torch.no_grad():
+                net.layers[1].field.fill_(0.5)
+            cavity.Trainer(net, "bp", accuracy=chosen).step(inputs, y)
+            moved.append([layer.field for layer in net.layers])
+        for series, exact in zip(*moved, strict=True):
+            assert torch.isfinite(series).all()
+            assert (series - exact).abs().max() <= TOLERANCE * exact.abs().max()

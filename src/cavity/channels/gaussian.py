@@ -46,26 +46,34 @@ class Identity(Activation):
 
 
 class GaussianOutput(Output):
-    """y = z + √noise·ξ, one real number for each output unit; noise is a variance > 0."""
+    """y = z + √noise·ξ, one real number for each output unit; noise is a variance > 0.
+
+    It may be changed between mini-batches: the target takes it along as a tensor, which a compiled kernel reads anew.
+    """
 
     def __init__(self, noise: float = 1.0) -> None:
         if not (math.isfinite(noise) and noise > 0):
             raise ValueError(f"noise must be a finite variance > 0, got {noise}")
         self.noise = float(noise)
 
+    def _spread(self, message: Target, pre: Preactivation) -> Tensor:
+        """V + ν, with the ν of the target."""
+        return pre.variance + (self.noise if message.noise is None else message.noise)
+
     def value(self, message: Target, pre: Preactivation) -> Tensor:
-        spread = pre.variance + self.noise
+        spread = self._spread(message, pre)
         return -0.5 * ((message.labels - pre.mean).square() / spread + torch.log(2 * math.pi * spread))
 
     def gradient(self, message: Target, pre: Preactivation) -> Tensor:
-        return (message.labels - pre.mean) / (pre.variance + self.noise)
+        return (message.labels - pre.mean) / self._spread(message, pre)
 
     def response(self, message: Target, pre: Preactivation) -> Response:
-        spread = pre.variance + self.noise
+        spread = self._spread(message, pre)
         return Response((message.labels - pre.mean) / spread, spread.reciprocal())
 
     def target(self, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
-        return Target(y.to(pre.mean.dtype).reshape(pre.mean.shape), None)
+        labels = y.to(pre.mean.dtype).reshape(pre.mean.shape)
+        return Target(labels, torch.full_like(labels, self.noise))
 
     def check(self, y: Tensor, samples: int, outputs: int) -> None:
         check_units("a Gaussian output", y, samples, outputs)

@@ -6,6 +6,9 @@ x̂_{in→k} = x̂ − Δ m' g' and g_{kn→i} = g + m x̂ Γ:
     ω_kn = Σ_i m x̂ − g' (Σ_i σ x̂ x̂' + Σ_i m m' Δ) + g'² Σ_i σ m' x̂' Δ
     B_in = Σ_k m g + x̂ Σ_k m² Γ − x̂' Σ_k σ g' g − x̂ x̂' Σ_k σ m g' Γ
     H_ki = Σ_n x̂ g + m Σ_n x̂² Γ − m' Σ_n Δ g' g − m m' Σ_n Δ x̂ g' Γ
+
+A layer that takes in only a part of the evidence (``Layer(evidence=…)``) has that part of σ in all of them. As in the
+paper the corrections are not damped: with α > 0 they are BP's at a fixed point, and larger before it.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ class AMP(Algorithm):
         if before is None:
             return omega
         assert sigma is not None
+        sigma = site.evidence * sigma
         omega = omega - before.g * apply(sigma, x * before.x)
         if delta is not None:
             omega = omega - before.g * apply(m * before.m, delta, constant=0.0)
@@ -74,6 +78,7 @@ class AMP(Algorithm):
             B = horner(flat, [B, back(m.square(), gamma)])
         if before is not None:
             assert sigma is not None
+            sigma = site.evidence * sigma
             inner = back(sigma, before.g * g)
             if gamma is not None:
                 inner = inner + flat * back(sigma * m, before.g * gamma)

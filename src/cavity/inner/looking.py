@@ -17,7 +17,7 @@ from cavity.couplings.dense import Dense
 from cavity.fusion import EAGER
 from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, exact_sums
-from cavity.inner.series import coefficients, factor_misfits, largest_edge, series_sums, worst_factors
+from cavity.inner.series import coefficients, factor_misfits, largest_edge, scale_of, series_sums, worst_factors
 from cavity.messages import Preactivation, relayout
 
 #: What may be chosen from: orders, and shares of factors done exactly.
@@ -97,7 +97,7 @@ def choose(
     """The cheapest series within a part of ``tolerance`` on the entries looked at; None if there is none that is
     cheaper than ``density`` of all edges. Waits for the device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
-    reach = largest_edge(m, x, coupling.bias)
+    reach = scale_of(largest_edge(m, x, coupling.bias))
     careful = bool(reach > CAREFUL_REACH * factor.pre.variance.min().sqrt())
     tolerance = (CAREFUL_MARGIN if careful else MARGIN) * tolerance
 
@@ -121,7 +121,7 @@ def choose(
         if careful and series.share == 0:
             continue
         exactly = chosen_factors(misfits(series.order), series.share) if series.share > 0 else None
-        if error(first, series, reach, exactly) > tolerance:
+        if not error(first, series, reach, exactly) <= tolerance:  # an error that is not a number is no agreement
             continue
         if exactly is None:
             return series

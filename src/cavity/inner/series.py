@@ -105,9 +105,14 @@ def powers(first: Tensor, t: Tensor, count: int) -> list[Tensor]:
 
 
 def largest_edge(m: Tensor, x: Tensor, bias: bool) -> Tensor:
-    """T = max|m|·max|x̂|, 0-dimensional, never 0; the bias's constant input counts."""
+    """max|m|·max|x̂|, 0-dimensional; the bias's constant input counts."""
     top = x.abs().amax()
-    return m.abs().amax() * (top.clamp_min(1.0) if bias else top.clamp_min(TINY))
+    return m.abs().amax() * (top.clamp_min(1.0) if bias else top)
+
+
+def scale_of(largest: Tensor) -> Tensor:
+    """T from the largest edges: 1 where every edge is 0. Any T serves there, but powers of x̂/T must stay finite."""
+    return torch.where(largest < TINY, 1.0, largest)
 
 
 def series_sums(
@@ -122,7 +127,7 @@ def series_sums(
 ) -> Sums:
     """B and H from means m (outputs, columns) and x̂ (samples, *input_shape); if this is part of a larger layer,
     ``reach`` is its T, and ``worst`` are the factors here that it evaluates edge by edge."""
-    reach = largest_edge(m, x, coupling.bias).clamp_min(TINY) if reach is None else reach
+    reach = scale_of(largest_edge(m, x, coupling.bias)) if reach is None else reach
     c = coefficients(factor.channel.gradient, factor.message, factor.pre, reach, series.order)
     if series.share > 0:
         if worst is None:

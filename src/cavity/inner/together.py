@@ -14,7 +14,7 @@ from cavity.fusion import Kernels
 from cavity.inner.algorithm import Algorithm, Carry, Series, Site, Up
 from cavity.inner.evaluation import Plan
 from cavity.inner.layer import SweepDown, layer_fields, learnt, passed_down
-from cavity.inner.series import TINY, largest_edge
+from cavity.inner.series import largest_edge, scale_of
 from cavity.messages import Fields, Target
 
 
@@ -110,7 +110,7 @@ def common_reaches(
     reaches: list[Tensor | None] = [None] * len(sites)
     if by_series:
         here = [largest_edge(carries[n].weights.mean, ups[n].inputs.mean, sites[n].coupling.bias) for n in by_series]
-        together = share.team.largest(torch.stack(here)).clamp_min(TINY)
+        together = scale_of(share.team.largest(torch.stack(here)))
         for number, reach in zip(by_series, together.unbind(), strict=True):
             reaches[number] = reach
     return reaches

@@ -89,11 +89,24 @@ class Atoms(Prior):
         return values[self._log_weights(natural).argmax(dim=0)]
 
     def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
-        log_weights = self._log_weights(natural)
+        """By p_a of the damped moments where these determine it, up to three atoms; else by that of (h, λ)."""
+        determined = len(self.values) <= 3
+        log_weights = torch.log(self._from_moments(moments)) if determined else self._log_weights(natural)
         uniform = torch.rand(log_weights.shape, generator=generator, device=generator.device)
         gumbel = -torch.log(-torch.log(uniform.to(log_weights)))
         values = torch.tensor(self.values, dtype=log_weights.dtype, device=log_weights.device)
         return values[(log_weights + gumbel).argmax(dim=0)]
+
+    def _from_moments(self, moments: Moments) -> Tensor:
+        """p_a = ⟨Π_{b≠a} (w − b)⟩ / Π_{b≠a} (a − b), (atoms, outputs, inputs), of two or three atoms."""
+        m, variance = moments
+        assert variance is not None
+        found = []
+        for a in self.values:
+            others = [b for b in self.values if b != a]
+            above = m - others[0] if len(others) == 1 else variance + (m - others[0]) * (m - others[1])
+            found.append(above / math.prod(a - b for b in others))
+        return torch.stack(found).clamp_min(0)
 
     def clamped(self, natural: Fields) -> None:
         return None
