@@ -283,3 +283,24 @@ class TestOddData:
         X = X.copy()
         X[0] *= 1e6
         assert np.isfinite(small().fit(X, y).predict_proba(X)).all()
+
+
+def test_a_first_partial_fit_that_failed_leaves_no_classes(iris) -> None:
+    X, y = iris
+    classifier = cavity.MessagePassingClassifier((21,), random_state=0)
+    with pytest.raises(ValueError, match="y must hold labels out of classes"):
+        classifier.partial_fit(X, y, classes=[0, 1])
+    classifier.partial_fit(X, y, classes=[0, 1, 2])
+    assert list(classifier.classes_) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("weights", ["binary", "ternary", "gaussian"])
+def test_a_stream_that_says_nothing_changes_nothing(weights: str) -> None:
+    """Inputs of 0 carry no evidence: the posterior is the prior, however often that is said."""
+    X, y = np.zeros((5, 7)), np.arange(5) % 2
+    classifier = cavity.MessagePassingClassifier((21,), weights=weights, bias=False, standardize=False, random_state=0)
+    classifier.partial_fit(X, y, classes=[0, 1])
+    before = classifier.network_.layers[0].field.clone()
+    for _ in range(20):
+        classifier.partial_fit(X, y)
+    np.testing.assert_allclose(classifier.network_.layers[0].field, before, rtol=1e-5)

@@ -110,3 +110,28 @@ def test_wrong_width_and_nan_are_named(fitted) -> None:
         fitted.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="finite numbers in its 10 columns: row 1, column 9 is NaN"):
         fitted.predict(np.vstack([np.zeros(10), [*[0.0] * 9, np.nan]]))
+
+
+def test_a_compiled_fit_uses_the_noise_it_estimates(friedman) -> None:
+    """A kernel is made once, with the first noise; each epoch has another."""
+    X, y = friedman[0][:300], friedman[1][:300]
+    eager, compiled = (
+        cavity.MessagePassingRegressor((31,), epochs=4, random_state=0, compile=compile).fit(X, y)
+        for compile in (False, True)
+    )
+    np.testing.assert_allclose(compiled.predict(X), eager.predict(X), atol=1e-4 * y.std())
+    assert compiled.noise_ == pytest.approx(eager.noise_, rel=1e-4)
+
+
+def test_a_stream_has_its_noise_estimated_too() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=4000)
+    model = cavity.MessagePassingRegressor((101,), random_state=0)
+    seen = []
+    for part in np.array_split(np.arange(4000), 40):
+        model.partial_fit(X[part], y[part])
+        seen.append(model.noise_)
+    assert seen[-1] < 0.7 * seen[0]
+    residual = np.sqrt(np.mean((y - model.predict(X)) ** 2))
+    assert model.noise_ == pytest.approx(residual, rel=0.3)

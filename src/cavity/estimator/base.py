@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -110,13 +109,12 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.n_steps_, self.n_epochs_ = 0, 0
 
-    def _trainer(self, steps: int) -> Trainer:
-        """A trainer of the network for a run of ``steps`` mini-batches; another seed each time it goes on."""
-        layers = len(self.network_.layers)
+    def _trainer(self, rho: Sequence[float]) -> Trainer:
+        """A trainer of the network, with these ρ where none were given; another seed each time it goes on."""
         return Trainer(
             self.network_,
             self.algorithm,
-            rho=defaults.rho(self.weights, layers, steps) if self.rho is None else self.rho,
+            rho=rho if self.rho is None else self.rho,
             damping=self.damping,
             inner_iterations=self.inner_iterations,
             compile=self.compile,
@@ -130,7 +128,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _train(self, x: Tensor, y: Tensor, validation: tuple[Tensor, Tensor] | None) -> None:
         """All epochs, or as many as early stopping wants; then the best state if there was a validation set."""
         batches, epochs = Batches(x, y, self._batch_size(len(x))), defaults.positive("epochs", self.epochs)
-        trainer = self._trainer(epochs * len(batches))
+        trainer = self._trainer(defaults.rho(self.weights, len(self.network_.layers), epochs * len(batches)))
         best = KeepBest(defaults.positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
@@ -146,11 +144,11 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
-        """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior."""
-        size = self._batch_size(len(x))
-        trainer = self._trainer(defaults.positive("epochs", self.epochs) * math.ceil(len(x) / size))
+        """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
+        long a stream will be, so that ρ is 1: nothing sharpens or fades."""
+        trainer = self._trainer((1.0,) * len(self.network_.layers))
         order = torch.randperm(len(x), generator=trainer.generator)
-        for index in torch.split(order, size):
+        for index in torch.split(order, self._batch_size(len(x))):
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
 

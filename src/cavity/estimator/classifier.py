@@ -39,8 +39,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         weights and several epochs the others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
     batch_size : samples per mini-batch; None is 32, less for small data and up to 128 for large.
-    rho : power of the posterior as the next prior, one number or one per layer; None is 1 for Gaussian weights, else
-        what polarises the weights within ``epochs``, and 0.9 for the last layer.
+    rho : power of the posterior as the next prior, one number or one per layer; None is 1 for Gaussian weights and in
+        ``partial_fit``, else what polarises the weights within ``epochs``, and 0.9 for the last layer.
     damping : of the weight means, one number or one per layer.
     inner_iterations : message passing iterations in a mini-batch.
     bias : a threshold for each unit; None: for Gaussian weights.
@@ -84,13 +84,17 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         if first:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit")
-            self.classes_ = np.unique(column_or_1d(np.asarray(classes)))
-            self._start(X)
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(f"classes must be those of the first call, {self.classes_}, got {classes}")
-        unknown = np.setdiff1d(y, self.classes_)
+            known = np.unique(column_or_1d(np.asarray(classes)))
+        else:
+            known = self.classes_
+        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
+        unknown = np.setdiff1d(y, known)
         if len(unknown):
-            raise ValueError(f"y must hold labels out of classes {self.classes_}, got {unknown}")
+            raise ValueError(f"y must hold labels out of classes {known}, got {unknown}")
+        if first:
+            self.classes_ = known
+            self._start(X)
         self._pass_once(self._inputs(X), torch.from_numpy(np.searchsorted(self.classes_, y)))
         return self
 

@@ -56,6 +56,11 @@ class KeepBest(Callback):
                 net.output.noise = self.noise
 
 
+def mean_residual(net: Network, x: Tensor, y: Tensor) -> float:
+    """Mean of (y − ω)² over samples."""
+    return float((y - net.predict_moments(x).mean.squeeze(1)).square().mean())
+
+
 class EstimateNoise(Callback):
     """ν ← mean over the data of (y − ω)²: what the fit leaves over. The variance of a prediction, V + ν, adds to it the
     doubt about the fit, which makes up for ν being small where the data are fitted too well."""
@@ -69,8 +74,7 @@ class EstimateNoise(Callback):
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         output = trainer.net.output
         assert isinstance(output, GaussianOutput)
-        residual = self.y - trainer.net.predict_moments(self.x).mean.squeeze(1)
-        output.noise = max(float(residual.square().mean()), SMALLEST_NOISE)
+        output.noise = max(mean_residual(trainer.net, self.x, self.y), SMALLEST_NOISE)
 
 
 class TellTimeLeft(Callback):

@@ -14,10 +14,14 @@ from torch import Tensor
 from cavity.callbacks import Callback
 from cavity.channels import GaussianOutput
 from cavity.estimator.base import MessagePassingEstimator
-from cavity.estimator.listeners import EstimateNoise
+from cavity.estimator.listeners import SMALLEST_NOISE, EstimateNoise, mean_residual
 
 #: Variance of the noise that training starts from, in units of the target's own: between all and nothing explained.
 FIRST_NOISE = 0.3
+#: In a stream that first guess counts as so many samples,
+GUESSED = 10
+#: and the noise is that of about so many last ones.
+REMEMBERED = 1000
 
 
 class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type: ignore[misc]
@@ -45,7 +49,9 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         if first:
             self._start(X)
             self._scale_target(y)
-        self._pass_once(self._inputs(X), self._target(y))
+        x, t = self._inputs(X), self._target(y)
+        self._pass_once(x, t)
+        self._follow_noise(x, t)
         return self
 
     def predict(
@@ -71,6 +77,13 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         """Standard deviation of the noise on y."""
         return float(self.y_scale_ * np.sqrt(self._gaussian().noise))
 
+    def _follow_noise(self, x: Tensor, t: Tensor) -> None:
+        """ν of a stream: a running mean of what the fit leaves over, (t − ω)²."""
+        output, before = self._gaussian(), min(self.n_samples_seen_ + GUESSED, REMEMBERED)
+        left_over = mean_residual(self.network_, x, t)
+        output.noise = max((before * output.noise + len(x) * left_over) / (before + len(x)), SMALLEST_NOISE)
+        self.n_samples_seen_ += len(x)
+
     def _gaussian(self) -> GaussianOutput:
         output = self.network_.output
         assert isinstance(output, GaussianOutput)
@@ -79,6 +92,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     def _scale_target(self, y: NDArray[np.float64]) -> None:
         self.y_mean_, spread = float(y.mean()), float(y.std())
         self.y_scale_ = spread if spread > 0 and np.isfinite(spread) else 1.0
+        self.n_samples_seen_ = 0
 
     def _target(self, y: NDArray[np.float64]) -> Tensor:
         return torch.from_numpy(((y - self.y_mean_) / self.y_scale_).astype(np.float32))
