@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -43,6 +44,44 @@ def fields(run: cavity.Trainer) -> list[Tensor]:
 
 def same(one: cavity.Trainer, other: cavity.Trainer) -> bool:
     return all(torch.equal(a, b) for a, b in zip(fields(one), fields(other), strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_classes_may_be_integers_of_any_size(dtype):
+    x, y = problem()
+    narrow, wide = trainer(), trainer()
+    narrow.fit((x, y.to(dtype)), epochs=1, batch_size=8, validation=(x, y.to(dtype)))
+    wide.fit((x, y), epochs=1, batch_size=8, validation=(x, y))
+    assert narrow.history[0].test_nll == wide.history[0].test_nll
+
+
+def test_a_loader_goes_on_where_its_epoch_was_left():
+    x, y = problem()
+    loader = DataLoader(TensorDataset(x, y), batch_size=10)
+    whole, cut = trainer(), trainer()
+    whole.fit(loader, epochs=2)
+    cut.fit(loader, epochs=2, callbacks=[StopAfter(4)])
+    assert (cut.epoch, cut.batch) == (0, 4)
+    cut.fit(loader, epochs=2)
+    assert cut.steps == whole.steps == 12
+    assert all(map(torch.equal, fields(cut), fields(whole)))
+
+
+def test_early_stopping_goes_on_waiting_after_a_restart():
+    """Patience is counted from the best epoch of the whole history, which a checkpoint keeps."""
+    run = trainer(rho=1.0)
+    run.fit(problem(), epochs=30, batch_size=8, callbacks=[EarlyStop("train_error", patience=4)])
+    again = trainer(rho=1.0)
+    again.fit(problem(), epochs=run.epoch - 2, batch_size=8)
+    again.fit(problem(), epochs=30, batch_size=8, callbacks=[EarlyStop("train_error", patience=4)])
+    assert again.epoch == run.epoch < 30
+
+
+def test_numbers_of_numpy_are_numbers():
+    run = trainer(rho=np.float32(1), damping=np.array([0.5, 0.25]), inner_iterations=np.int64(2))
+    assert run.settings.rho == (1.0, 1.0)
+    assert run.settings.damping == (0.5, 0.25)
+    assert run.settings.inner_iterations == 2
 
 
 def test_the_same_seed_gives_the_same_run():

@@ -65,7 +65,11 @@ class EarlyStop(Callback):
             return
         value = getattr(record, self.metric)
         if value is None:
-            raise ValueError(f"early stopping on {self.metric} needs validation data: pass validation= to fit")
-        if value < self.best:
-            self.best, self.best_epoch = value, record.epoch
+            needed = "training data as tensors (x, y)" if self.metric.startswith("train") else "validation data"
+            raise ValueError(f"early stopping on {self.metric} needs {needed}: pass them to fit")
+        # All of the history, so that a resumed run goes on waiting where it was.
+        for past in trainer.history:
+            reached = getattr(past, self.metric)
+            if reached is not None and reached < self.best:
+                self.best, self.best_epoch = reached, past.epoch
         trainer.stop = trainer.stop or record.epoch - self.best_epoch >= self.patience

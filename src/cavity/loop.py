@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from numbers import Integral
 from typing import Any, Protocol
 
 import torch
@@ -84,7 +86,8 @@ class Loop(ABC):
         self.net.output.check(y, len(x), self.net.outputs)
         if y.device.type == "cpu":
             self.net.output.check_values(y, self.net.outputs)
-        return x, y.to(self.net.device)
+        # Labels may be bytes on disk; as indices torch wants them in 64 bits.
+        return x, y.to(self.net.device, None if y.is_floating_point() else torch.int64)
 
     def _run(
         self,
@@ -127,10 +130,10 @@ class Loop(ABC):
             callback.on_epoch(self, self.history[-1])
 
     def _steps(self, source: Source) -> Iterable[Any]:
-        """One step after the other; ``Batches`` have been checked as a whole."""
+        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole."""
         if isinstance(source, Batches):
             return (self._step(x, y) for x, y in source.epoch(self.order_seed, self.batch))
-        return (self.step(x, y) for x, y in source)
+        return (self.step(x, y) for x, y in islice(source, self.batch, None))
 
     @abstractmethod
     def step(self, x: Tensor, y: Tensor) -> Any:
@@ -159,5 +162,5 @@ class Loop(ABC):
 def check_counts(**counts: int) -> None:
     """ValueError unless every argument is a positive integer."""
     for name, value in counts.items():
-        if not isinstance(value, int) or value < 1:
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r}")

@@ -6,7 +6,7 @@ holds messages. ``Network`` chains layers with channels; ``mlp`` builds the usua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from cavity import predict
 from cavity.channels import ACTIVATIONS, OUTPUTS, Activation, Output
 from cavity.couplings import Coupling, Dense, free_columns, random_mask
+from cavity.couplings.base import check_sizes
 from cavity.fusion import EAGER, Kernels
 from cavity.inner.algorithm import Carry, Site
 from cavity.inner.evaluation import Evaluation
@@ -29,6 +30,8 @@ Kind = TypeVar("Kind")
 def resolve(name: str, value: Kind | str, registry: dict[str, type[Kind]]) -> Kind:
     """The object itself, or the registered class of that name with its defaults."""
     if not isinstance(value, str):
+        if value is None or isinstance(value, type):
+            raise TypeError(f"{name} must be one of {', '.join(registry)}, or such an object, got {value!r}")
         return value
     if value not in registry:
         raise ValueError(f"{name} must be one of {', '.join(registry)}, got {value!r}")
@@ -303,7 +306,10 @@ def mlp(
     seed: int = 0,
 ) -> Network:
     """A multi-layer perceptron ``inputs``-``hidden``-``outputs``; one output unit is a ±1 label, several an argmax."""
+    if isinstance(hidden, str) or not isinstance(hidden, Iterable):
+        raise TypeError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
     sizes = [inputs, *hidden, outputs]
+    check_sizes(inputs=inputs, outputs=outputs, **{f"hidden[{n}]": width for n, width in enumerate(hidden)})
     if output is None:
         output = "label" if outputs == 1 else "argmax"
     chain: list[Layer | Coupling | Activation | Output | str] = []

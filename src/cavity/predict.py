@@ -58,11 +58,16 @@ def _check_size(x: Tensor, dtype: torch.dtype) -> None:
 
 def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Last preactivations (samples, outputs) of the network with known weights."""
+    return network.weighted()[-1].coupling.apply(weights[-1], below_last(network, weights, x))
+
+
+def below_last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
+    """Inputs of the last layer, for known weights of the others."""
     layers = network.weighted()
     for number, (layer, w, activation) in enumerate(zip(layers, weights, network.activations, strict=False)):
         z = layer.coupling.apply(w, x)
         x = activation.forward(settled(z, x) if number == 0 and isinstance(activation, Sign) else z)
-    return layers[-1].coupling.apply(weights[-1], x)
+    return x
 
 
 def settled(z: Tensor, x: Tensor) -> Tensor:

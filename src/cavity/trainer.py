@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -29,16 +30,20 @@ Data = Pair | Iterable[Pair]
 
 
 class NonFiniteField(FloatingPointError):
-    """A field became NaN or infinite; the network still holds the state before that step."""
+    """A field became NaN or infinite; the network still holds the state before that step.
+
+    Devices other than the CPU are asked at the end of an epoch of ``fit``; until then the network does not change."""
 
 
 def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callable[[float], bool]) -> tuple[float, ...]:
     """One number for all layers, or one for each, checked by ``good``."""
-    values = [value] * layers if isinstance(value, int | float) else list(value)
+    if not isinstance(value, Iterable | Real):
+        raise TypeError(f"{name} must be one number or {layers}, one for each layer, got {value!r}")
+    values = list(value) if isinstance(value, Iterable) else [value] * layers
     if len(values) != layers:
         raise ValueError(f"{name} must be one number or {layers}, one for each layer, got {len(values)}")
     for number in values:
-        if not (isinstance(number, int | float) and math.isfinite(number) and good(number)):
+        if not (isinstance(number, Real) and math.isfinite(number) and good(float(number))):
             raise ValueError(f"{name} must be {allowed}, got {number!r}")
     return tuple(float(number) for number in values)
 
@@ -161,7 +166,7 @@ class Trainer(Loop):
         """Write the new posterior, unless a field is not finite: then the layers keep what they have.
 
         On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
-        or the new by itself, notes the step, and is asked when the epoch ends.
+        or the new by itself, notes the step, takes nothing more after it, and is asked when the epoch ends.
         """
         layers = self.net.weighted()
         if new.largest.device.type == "cpu":
@@ -169,12 +174,13 @@ class Trainer(Loop):
             for layer, carry in zip(layers, new.carries, strict=True):
                 layer.set_state(carry.natural, carry.weights)
             return
-        finite = torch.isfinite(new.largest)
-        for layer, carry in zip(layers, new.carries, strict=True):
-            natural = Fields(*_choose(finite.all(), carry.natural, layer.natural))
-            layer.set_state(natural, Moments(*_choose(finite.all(), carry.weights, layer.moments)))
         failed = torch.zeros_like(new.largest) if self._failed is None else self._failed
-        self._failed = torch.where((failed.sum() == 0) & ~finite, self.steps + 1.0, failed)
+        finite, sound = torch.isfinite(new.largest), failed.sum() == 0
+        self._failed = torch.where(sound & ~finite, self.steps + 1.0, failed)
+        keep = sound & finite.all()
+        for layer, carry in zip(layers, new.carries, strict=True):
+            natural = Fields(*_choose(keep, carry.natural, layer.natural))
+            layer.set_state(natural, Moments(*_choose(keep, carry.weights, layer.moments)))
 
     def _raise_non_finite(self, steps: Sequence[float]) -> None:
         """``steps`` is the step in which each layer's field stopped being finite, 0 if it is."""
@@ -198,7 +204,9 @@ class Trainer(Loop):
         """Train until ``epochs`` epochs are done in all, and return the history.
 
         ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
-        as a DataLoader; ``batch_size=None`` is full-batch mode. Calling again continues, in mid-epoch if need be.
+        as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
+        again continues, in mid-epoch if need be: an iterable is gone through anew up to there. ``compile="auto"`` does
+        not compile for an iterable, whose length it does not know.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
         check_counts(epochs=epochs, evaluate_every=evaluate_every)
@@ -225,7 +233,8 @@ class Trainer(Loop):
 
     def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
-            self._raise_non_finite(self._failed.tolist())
+            failed, self._failed = self._failed.tolist(), None
+            self._raise_non_finite(failed)
         measured = partial(self._measure, train, test)
         return measured() if self.team is None else self.team.told(measured)
 
@@ -288,9 +297,9 @@ def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Foc
 
 
 def _checked_iterations(inner_iterations: int) -> int:
-    if not isinstance(inner_iterations, int) or isinstance(inner_iterations, bool) or inner_iterations < 1:
+    if not isinstance(inner_iterations, Integral) or isinstance(inner_iterations, bool) or inner_iterations < 1:
         raise ValueError(f"inner_iterations must be a positive integer, got {inner_iterations!r}")
-    return inner_iterations
+    return int(inner_iterations)
 
 
 def _checked_tolerance(tolerance: float | None) -> float | None:

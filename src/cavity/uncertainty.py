@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from cavity.calibration import entropy
+from cavity.couplings.base import check_sizes
 from cavity.messages import Preactivation
-from cavity.predict import BATCH, checked_inputs, forward
+from cavity.predict import BATCH, below_last, checked_inputs, forward
 
 if TYPE_CHECKING:
     from cavity.network import Network
@@ -42,8 +43,7 @@ class Uncertainty(NamedTuple, Generic[Values]):
 
 def draw_weights(network: Network, n: int, generator: torch.Generator) -> list[list[Tensor]]:
     """``n`` draws of the weights of every layer from the posterior, each (outputs, columns)."""
-    if not isinstance(n, int) or n < 1:
-        raise ValueError(f"n must be a positive integer, got {n!r}")
+    check_sizes(n=n)
     return [[layer.sample(generator) for layer in network.weighted()] for _ in range(n)]
 
 
@@ -73,18 +73,14 @@ def predictive_entropy(network: Network, x: Tensor, n: int, generator: torch.Gen
 
 def _drawn(network: Network, x: Tensor, n: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Class probabilities of one draw after another, so that only one is held at a time."""
-    if not isinstance(n, int) or n < 1:
-        raise ValueError(f"n must be a positive integer, got {n!r}")
+    check_sizes(n=n)
     for _ in range(n):
         yield probabilities_below_last(network, draw_weights(network, 1, generator)[0], x)
 
 
 def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivation:
     """ω = Σ m x and V = Σ σ x² of the last layer, for activations x that the drawn weights decide."""
-    layers = network.weighted()
-    for layer, w, activation in zip(layers, weights, network.activations, strict=False):
-        x = activation.forward(layer.coupling.apply(w, x))
-    last = layers[-1]
+    x, last = below_last(network, weights, x), network.weighted()[-1]
     omega = last.coupling.apply(last.mean, x)
     V = last.coupling.apply(last.variance, x.square())
     largest = omega.square().amax(dim=1, keepdim=True)

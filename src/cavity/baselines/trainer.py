@@ -70,7 +70,8 @@ class BaselineTrainer(Loop):
             test_nll=nll,
             test_ece=ece,
             seconds=self.seconds,
-            polarization=[float(w.square().mean()) for w in weights],
+            # Of the weights there are: a masked one is 0.
+            polarization=[float(w.square().sum() / (w != 0).sum().clamp_min(1)) for w in weights],
             overlap=[float(mean_overlap(w)) for w in weights],
         )
 

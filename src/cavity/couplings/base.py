@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -84,5 +85,5 @@ class Coupling(ABC):
 def check_sizes(**sizes: int) -> None:
     """Each keyword must be a positive integer."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be a positive integer, got {size!r}")

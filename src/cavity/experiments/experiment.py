@@ -83,10 +83,11 @@ def find(name: str) -> Experiment:
 
 
 def longest(records: Sequence[Record]) -> list[Record]:
-    """Of records that differ in nothing but their number of epochs, the one with the most."""
+    """Of records that differ in nothing but their number of epochs, and what they are called, the one with the most."""
     best: dict[str, Record] = {}
     for record in records:
-        same = json.dumps({**record.cell.as_dict(), "setup": record.cell.setup.replace(epochs=0).as_dict()})
+        setup = record.cell.setup.replace(epochs=0).as_dict()
+        same = json.dumps({**record.cell.as_dict(), "setup": setup, "label": ""}, sort_keys=True)
         if same not in best or best[same].cell.setup.epochs < record.cell.setup.epochs:
             best[same] = record
     return list(best.values())

@@ -100,6 +100,8 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     if setup.method in MESSAGE_PASSING:
         return _message_passing(setup, *sizes)
     if setup.method == EBP:
+        if setup.density != 1 or setup.init != 1:
+            raise ValueError(f"EBP has no density or init, got density {setup.density} and init {setup.init}")
         from cavity.baselines import ExpectationBackpropagation, ExpectationTrainer
 
         return ExpectationTrainer(
