@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from cavity.baselines import BinaryNetTrainer, ExpectationTrainer, PerceptronTrainer
+from cavity.experiments import table_datasets
 from cavity.experiments.experiment import Cell, Record, find, longest
 from cavity.experiments.scale import Request, Size
 from cavity.experiments.setup import METHODS, Setup, build, load
@@ -16,7 +18,12 @@ from experiments.helpers import cell, record, tiny
 
 def test_a_setup_survives_json():
     setup = tiny(rho=(1.0, 1.0, 0.9), damping=(0.1, 0.2, 0.3))
-    assert Setup.from_dict(json.loads(json.dumps(setup.as_dict()))) == setup
+    tempered = setup.replace(last_evidence=0.2)
+    for one in (setup, tempered):
+        assert Setup.from_dict(json.loads(json.dumps(one.as_dict()))) == one
+    # Records from before there was a last_evidence are still found by their name.
+    assert "last_evidence" not in setup.as_dict()
+    assert tempered.as_dict()["last_evidence"] == 0.2
     with pytest.raises(ValueError, match="a setup has activation"):
         Setup.from_dict({"method": "bp"})
     with pytest.raises(ValueError, match=r"method must be one of bp, .*got 'belief'"):
@@ -77,3 +84,20 @@ def test_records_survive_json():
 def test_unknown_experiments_are_named():
     with pytest.raises(ValueError, match="no experiment 'sparcity'; did you mean sparsity"):
         find("sparcity")
+
+
+def test_a_damped_field_of_the_last_layer_is_a_smaller_rho_and_less_evidence():
+    """h ← αh + (1 − α)(ρh + H), with H from the same step with a damped mean."""
+    alpha, rho = 0.8, 0.9
+    printed, released = tiny(hidden=(11, 11)), tiny(hidden=(11, 11), **table_datasets.FIELD_DAMPED)
+    data = load(printed)
+    fields = []
+    for setup in (printed, released):
+        trainer = build(setup, data)
+        start = trainer.net.layers[-1].field.clone()
+        trainer.step(data.x_train[:50], data.y_train[:50])
+        fields.append(trainer.net.layers[-1].field)
+    H = fields[0] - rho * start
+    expected = alpha * start + (1 - alpha) * (rho * start + H)
+    torch.testing.assert_close(fields[1], expected)
+    torch.testing.assert_close(trainer.net.layers[-1].mean, torch.tanh(expected))

@@ -33,6 +33,8 @@ TITLES = {
     "adam": "Adam",
     "ebp": "EBP",
 }
+#: Values that setups did not have at first: records without them keep their meaning and their name.
+LATER = {"last_evidence": 1.0}
 #: Appended to a data set's name: odd classes against even ones.
 TWO_CLASS = "-two-class"
 
@@ -42,7 +44,7 @@ class Setup:
     """The paper's usual values are the defaults; ``rho=None`` is its prescription (1.0001, …, 0.9).
 
     ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
-    to train and to test on.
+    to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in.
     """
 
     method: str
@@ -60,19 +62,21 @@ class Setup:
     init: float = 1.0
     lr: float | None = None
     samples: tuple[int, int] | None = None
+    last_evidence: float = 1.0
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; tuples become lists."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """Plain values; tuples become lists. What is in LATER is there only if it is not the default."""
+        values = {name: value for name, value in asdict(self).items() if name not in LATER or value != LATER[name]}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Setup:
         known = {item.name for item in fields(cls)}
-        if set(values) != known:
+        if set(LATER | values) != known:
             raise ValueError(f"a setup has {', '.join(sorted(known))}, got {', '.join(sorted(values))}")
         tuples: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in values.items()}
         return cls(**tuples)
@@ -126,6 +130,7 @@ def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs
         init=setup.init,
         seed=setup.seed,
     )
+    net.weighted()[-1].evidence = setup.last_evidence
     damping = setup.damping if len(setup.damping) > 1 else setup.damping[0]
     return Trainer(net, setup.method, rho=setup.rho, damping=damping, seed=setup.seed)
 
