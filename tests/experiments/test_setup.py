@@ -71,9 +71,13 @@ def test_a_request_changes_what_it_names():
 
 
 def test_of_shorter_and_longer_runs_the_longest_counts():
-    short, long, other = record(3.0, epochs=2), record(2.0, epochs=5), record(1.0, seed=1)
-    assert longest([short, other, long]) == [long, other]
-    assert longest([long, other, short]) == [long, other]
+    short, long = record(3.0, epochs=2), record(2.0, epochs=5)
+    other_seed, short_seed = record(1.0, epochs=5, seed=1), record(1.0, epochs=2, seed=2)
+    other_method = record(1.0, epochs=2, method="amp")
+    assert longest([short, other_seed, long]) == [other_seed, long]
+    assert longest([long, other_seed, short]) == [long, other_seed]
+    # What is averaged over seeds has trained as long; another method may have trained for less.
+    assert longest([long, short_seed, other_method]) == [long, other_method]
 
 
 def test_records_survive_json():

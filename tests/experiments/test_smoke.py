@@ -106,3 +106,16 @@ def test_settings_of_the_appendix():
     assert tuned(Setup("amp", "mnist", (101,) * 3)).rho == (1.0, 1.0, 1.0, 0.9)
     usual = Setup("bp", "mnist", (501, 501))
     assert tuned(usual) == usual
+
+
+def test_data_sets_are_not_averaged(tmp_path):
+    words = ["--scale", "smoke", "--epochs", "1", "--jobs", "0", "--datasets", "digits,digits-two-class"]
+    assert main(["reproduce", "polarization", *words, "--out", str(tmp_path)]) == 0
+    folder = tmp_path / "polarization"
+    assert {path.name for path in folder.glob("*.png")} == {
+        "polarization-digits.png",
+        "polarization-digits-two-class.png",
+    }
+    text = (folder / "table.md").read_text()
+    assert text.count("Data: digits.") == text.count("Data: digits-two-class.") == 1
+    assert text.count("1 epoch, 1 seed") == 2

@@ -106,13 +106,21 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
     """Write ``table.md`` and the plot of the records there are of this scale."""
     from cavity.experiments.experiment import longest
     from cavity.experiments.plots import save
+    from cavity.experiments.select import groups
 
     records = longest(store.records(scale))
     if not records:
         console.print(f"{store.folder} has no finished cell of scale {scale}", soft_wrap=True)
         return
-    text = experiment.table(records)
+    parts = {"": records} if experiment.datasets_beside else groups(records, lambda record: record.cell.setup.dataset)
+    tables = {dataset: experiment.table(part) for dataset, part in parts.items()}
+    text = "\n\n".join(
+        table if len(parts) == 1 else f"Data: {dataset}.\n\n{table}" for dataset, table in tables.items()
+    )
     (store.folder / TABLE).write_text(text + "\n", encoding="utf-8")
-    paths = save(experiment.plot(records), store.folder / experiment.name)
+    paths = []
+    for dataset, part in parts.items():
+        name = experiment.name if len(parts) == 1 else f"{experiment.name}-{dataset}"
+        paths += save(experiment.plot(part), store.folder / name)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     console.print("written: " + ", ".join(map(str, [store.folder / TABLE, *paths])), soft_wrap=True)

@@ -64,13 +64,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``cells`` in the order in which they are worth running; ``table`` gives Markdown, ``plot`` a figure."""
+    """``cells`` in the order in which they are worth running; ``table`` gives Markdown, ``plot`` a figure. Both are
+    made for each data set by itself unless they set ``datasets_beside`` each other."""
 
     name: str
     cells: Callable[[Request], list[Cell]]
     result: Callable[[Cell, Path, Progress], dict[str, Any]]
     table: Callable[[Sequence[Record]], str]
     plot: Callable[[Sequence[Record]], Figure]
+    datasets_beside: bool = False
 
 
 def find(name: str) -> Experiment:
@@ -83,11 +85,14 @@ def find(name: str) -> Experiment:
 
 
 def longest(records: Sequence[Record]) -> list[Record]:
-    """Of records that differ in nothing but their number of epochs, and what they are called, the one with the most."""
-    best: dict[str, Record] = {}
+    """Of records that differ in nothing but epochs, seed and label, those with the most epochs: what is averaged over
+    seeds has trained as long."""
+
+    def same(record: Record) -> str:
+        setup = record.cell.setup.replace(epochs=0, seed=0).as_dict()
+        return json.dumps({**record.cell.as_dict(), "setup": setup, "label": ""}, sort_keys=True)
+
+    most: dict[str, int] = {}
     for record in records:
-        setup = record.cell.setup.replace(epochs=0).as_dict()
-        same = json.dumps({**record.cell.as_dict(), "setup": setup, "label": ""}, sort_keys=True)
-        if same not in best or best[same].cell.setup.epochs < record.cell.setup.epochs:
-            best[same] = record
-    return list(best.values())
+        most[same(record)] = max(most.get(same(record), 0), record.cell.setup.epochs)
+    return [record for record in records if record.cell.setup.epochs == most[same(record)]]

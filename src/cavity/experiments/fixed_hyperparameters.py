@@ -89,4 +89,4 @@ def plot(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("fixed-hyperparameters", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("fixed-hyperparameters", cells, train_cell, table, plot, datasets_beside=True)

@@ -148,4 +148,4 @@ def plot(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("table-datasets", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("table-datasets", cells, train_cell, table, plot, datasets_beside=True)
