@@ -107,14 +107,14 @@ def plot(records: Sequence[Record]) -> Figure:
         errors, differences = panels[2 * place : 2 * place + 2]
         shown = [value for record in same_width for value in record.result["curves"]["test_error_bayes"]]
         for (name, chosen), colour in zip(by_variant(same_width, VARIANTS).items(), LIGHT, strict=False):
-            epochs_band(errors, chosen, "test_error", name, color=colour)
+            epochs_band(errors, chosen, "test_error", "", color=colour)
             epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
             curves = [gains(record) for record in chosen]
             band(differences, range(1, 1 + max(map(len, curves))), curves, name, color=colour)
         errors.set_ylim(0.9 * min(shown), 1.2 * max(shown))
         differences.axhline(0, color="#1c2430", linewidth=0.8)
         finish(errors, "epoch", "test error (%), dashed: Bayesian", f"2 × {width}")
-        finish(differences, "epoch", "point-wise minus Bayesian error (%)", f"2 × {width}")
+        finish(differences, "epoch", "point-wise minus Bayesian error (%)", f"2 × {width}", beside=True)
     return figure
 
 

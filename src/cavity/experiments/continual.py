@@ -17,7 +17,7 @@ from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
 from cavity.experiments.select import by_width, groups
 from cavity.experiments.setup import TITLES, Setup
-from cavity.experiments.table import markdown, measured, number, page
+from cavity.experiments.table import markdown, measured, number, page, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,8 +88,8 @@ def table(records: Sequence[Record]) -> str:
     return page(
         "Continual learning",
         records,
-        f"Test accuracy (%) on each task after all {count} were learnt one after the other. The paper (2 × 2001, "
-        "batches of 128) shows a figure without numbers: BP is good on all tasks, BinaryNet less.",
+        f"Test accuracy (%) on each task after all {count} were learnt one after the other, each for the epochs above. "
+        "The paper (2 × 2001, batches of 128) shows a figure without numbers: BP is good on all tasks, BinaryNet less.",
         markdown(["method", "network", "batch", *(f"task {task + 1}" for task in range(count))], rows),
     )
 
@@ -99,7 +99,8 @@ def plot(records: Sequence[Record]) -> Figure:
     from cavity.experiments.plots import COLOURS, band, finish, sheet
 
     widths = by_width(records)
-    figure, panels = sheet("Permuted tasks in sequence", records, columns=2, rows=len(widths))
+    epochs = plural(max(record.cell.setup.epochs for record in records), "epoch")
+    figure, panels = sheet(f"Permuted tasks in sequence, {epochs} each", records, columns=2, rows=len(widths))
     for (width, same_width), tasks, first in zip(widths.items(), panels[::2], panels[1::2], strict=True):
         for (batch_size, _, method), chosen in _runs(same_width).items():
             label = f"{TITLES[method]}, batches of {batch_size}"

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cavity.experiments.experiment import Record
 from cavity.experiments.table import settings
@@ -31,6 +32,8 @@ COLOURS = {
     "adam": LIGHT[7],
     "ebp": LIGHT[4],
 }
+#: Axes that are marked at whole numbers.
+COUNTED = ("epoch", "task")
 #: Opacity of the band of one standard deviation.
 BAND = 0.18
 
@@ -78,10 +81,14 @@ def epochs_band(axes: Axes, records: Sequence[Record], name: str, label: str, **
         band(axes, range(1, 1 + max(map(len, curves))), curves, label, **style)
 
 
-def finish(axes: Axes, x_label: str, y_label: str, title: str = "") -> None:
+def finish(axes: Axes, x_label: str, y_label: str, title: str = "", *, beside: bool = False) -> None:
+    """Labels and legend; ``beside`` puts a long legend to the right of the panel."""
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title, fontsize=9)
     axes.grid(axis="y", alpha=0.3)
+    if x_label in COUNTED:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=8)
+        place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {}
+        axes.legend(fontsize=8, framealpha=0.85, edgecolor="none", **place)
