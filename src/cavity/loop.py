@@ -10,7 +10,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from numbers import Integral
 from typing import Any, Protocol
 
 import torch
@@ -157,10 +156,3 @@ class Loop(ABC):
         self.steps, self.epoch, self.batch = state["steps"], state["epoch"], state["batch"]
         self.order_seed, self.seconds = state["order_seed"], state["seconds"]
         self.history = [EpochRecord(**record) for record in state["history"]]
-
-
-def check_counts(**counts: int) -> None:
-    """ValueError unless every argument is a positive integer."""
-    for name, value in counts.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {value!r}")

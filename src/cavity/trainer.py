@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import torch
@@ -13,13 +13,14 @@ from torch import Tensor
 
 from cavity import landscape, memory, metrics
 from cavity.callbacks import Callback
+from cavity.couplings.base import check_sizes
 from cavity.data.batches import Batches
 from cavity.distributed import Team, join
 from cavity.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.inner import ALGORITHMS, Algorithm
 from cavity.inner.evaluation import Accuracy, Evaluation
 from cavity.inner.weights import Focusing
-from cavity.loop import Loop, Pair, Source, check_counts
+from cavity.loop import Loop, Pair, Source
 from cavity.messages import Fields, Moments
 from cavity.metrics import EpochRecord
 from cavity.network import Network, resolve
@@ -90,6 +91,7 @@ class Trainer(Loop):
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
+        check_sizes(inner_iterations=inner_iterations)
         layers = len(net.layers)
         rho = paper_rho(layers) if rho is None else rho
         self.net = net
@@ -103,7 +105,7 @@ class Trainer(Loop):
                 "reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1
             )[0],
             focusing=_checked_focusing(focusing, net),
-            inner_iterations=_checked_iterations(inner_iterations),
+            inner_iterations=int(inner_iterations),
             tolerance=_checked_tolerance(tolerance),
         )
         #: Internal reinforcement r of each layer, where annealing has brought it.
@@ -209,7 +211,7 @@ class Trainer(Loop):
         not compile for an iterable, whose length it does not know.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
-        check_counts(epochs=epochs, evaluate_every=evaluate_every)
+        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
         part = None if self.team is None else self.team.part
         source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else train
         held_out = None if validation is None else self._checked(*validation)
@@ -294,12 +296,6 @@ def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Foc
             f"focusing couples replicas of ±1 weights; the network has {', '.join(sorted(others))} weights"
         )
     return Focusing(replicas, gamma)
-
-
-def _checked_iterations(inner_iterations: int) -> int:
-    if not isinstance(inner_iterations, Integral) or isinstance(inner_iterations, bool) or inner_iterations < 1:
-        raise ValueError(f"inner_iterations must be a positive integer, got {inner_iterations!r}")
-    return int(inner_iterations)
 
 
 def _checked_tolerance(tolerance: float | None) -> float | None:

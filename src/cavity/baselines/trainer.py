@@ -10,9 +10,10 @@ from torch import Tensor
 
 from cavity.baselines.classifier import Classifier
 from cavity.calibration import expected_calibration_error, negative_log_likelihood
+from cavity.couplings.base import check_sizes
 from cavity.data.batches import Batches
 from cavity.landscape import mean_overlap
-from cavity.loop import Listener, Loop, Pair, check_counts
+from cavity.loop import Listener, Loop, Pair
 from cavity.metrics import EpochRecord, percent_wrong, train_sample
 
 
@@ -47,7 +48,7 @@ class BaselineTrainer(Loop):
     ) -> list[EpochRecord]:
         """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
         Errors are measured after every ``evaluate_every``-th epoch and the last."""
-        check_counts(epochs=epochs, evaluate_every=evaluate_every)
+        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
         source = Batches(*self._checked(*train), batch_size)
         held_out = None if validation is None else self._checked(*validation)
         sample = train_sample(source.x, source.y)

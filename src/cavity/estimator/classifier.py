@@ -87,8 +87,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
             known = np.unique(column_or_1d(np.asarray(classes)))
         else:
             known = self.classes_
-        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-            raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+                raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
         unknown = np.setdiff1d(y, known)
         if len(unknown):
             raise ValueError(f"y must hold labels out of classes {known}, got {unknown}")

@@ -8,7 +8,7 @@ whose samples all push at once from what was known before: when a task begins th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
 from cavity.experiments.select import by_width, groups
-from cavity.experiments.setup import TITLES, Setup
-from cavity.experiments.table import markdown, measured, number, page, plural
+from cavity.experiments.setup import TITLES, Setup, field_damped
+from cavity.experiments.table import markdown, measured, number, page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 METHODS = ("bp", "binarynet")
 #: Of the two hidden layers and the last one: nothing is forgotten on purpose. The last layer's field is damped, not its
-#: mean, as in the authors' code (see ``table_datasets``): h ← αh + (1 − α)(h + H) = h + 0.2 H.
-RULE: Mapping[str, Any] = {"rho": (1.0, 1.0, 1.0), "damping": (0.8, 0.8, 0.0), "last_evidence": 0.2}
+#: mean, as in the authors' code (see ``table_datasets``).
+RULE = field_damped((1.0, 1.0, 1.0))
 #: The paper's, and one that the paper does not try.
 BATCH_SIZES = (128, 16)
 SIZES = {
@@ -99,8 +99,9 @@ def plot(records: Sequence[Record]) -> Figure:
     from cavity.experiments.plots import COLOURS, band, finish, sheet
 
     widths = by_width(records)
-    epochs = plural(max(record.cell.setup.epochs for record in records), "epoch")
-    figure, panels = sheet(f"Permuted tasks in sequence, {epochs} each", records, columns=2, rows=len(widths))
+    figure, panels = sheet(
+        "Permuted tasks in sequence, each for the epochs below", records, columns=2, rows=len(widths)
+    )
     for (width, same_width), tasks, first in zip(widths.items(), panels[::2], panels[1::2], strict=True):
         for (batch_size, _, method), chosen in _runs(same_width).items():
             label = f"{TITLES[method]}, batches of {batch_size}"

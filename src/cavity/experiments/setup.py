@@ -89,6 +89,17 @@ class Setup:
         return self.dataset.endswith(TWO_CLASS)
 
 
+def field_damped(rho: tuple[float, ...], alpha: float = 0.8) -> dict[str, Any]:
+    """A setup's values where the last layer's field is damped and not its mean, h ← αh + (1 − α)(ρh + H): that is
+    ρ' = α + (1 − α)ρ on a part 1 − α of the evidence. The other layers damp their means."""
+    *lower, last = rho
+    return {
+        "rho": (*lower, round(alpha + (1 - alpha) * last, 12)),
+        "damping": (*(alpha for _ in lower), 0.0),
+        "last_evidence": round(1 - alpha, 12),
+    }
+
+
 def load(setup: Setup) -> Dataset:
     """The data of a setup, standardised; two-class labels are ±1."""
     from cavity import data

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cavity.experiments.experiment import Cell, Experiment, Record
 from cavity.experiments.scale import Request, Size, smoke
 from cavity.experiments.select import final, train_cell, where
-from cavity.experiments.setup import MESSAGE_PASSING, TITLES, TWO_CLASS, Setup
+from cavity.experiments.setup import MESSAGE_PASSING, TITLES, TWO_CLASS, Setup, field_damped
 from cavity.experiments.table import Published, markdown, number, page, published, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("bp", "mf", "amp", "binarynet")
-#: h ← αh + (1 − α)(ρh + H) with α = 0.8 and ρ = 0.9 is h ← 0.98 h + 0.2 H, and the mean is not damped.
-FIELD_DAMPED: Mapping[str, Any] = {"rho": (1.0001, 1.0001, 0.98), "damping": (0.8, 0.8, 0.0), "last_evidence": 0.2}
+FIELD_DAMPED = field_damped((1.0001, 1.0001, 0.9))
 FIELD_TITLE = ", last field damped"
 #: Panels leave out one epoch in so many, the first ones, where errors are several times as large.
 EARLY = 10
