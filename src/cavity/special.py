@@ -126,9 +126,9 @@ class PreparedSign(NamedTuple):
 def prepare_sign(B: Tensor) -> PreparedSign:
     """The part of `sign_gradient` that depends on B alone; B = ±inf is a known sign (a label), B = 0 none.
 
-    tanh, because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
+    coth, because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
     """
-    return PreparedSign(tanh(B).reciprocal_().add_(_side(B)).mul_(SQRT_HALF_PI), 2 * B)
+    return PreparedSign(_coth(B).add_(_side(B)).mul_(SQRT_HALF_PI), 2 * B)
 
 
 def sign_gradient(B: Tensor, u: Tensor) -> Tensor:
@@ -158,8 +158,8 @@ def sign_response(B: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """κ(B, u) and κ(κ + u) = −∂_u κ: √V g and V Γ of a sign unit at u = ω/√V.
 
     With a = |u|, h = 1/(a + J), R = 1/(a + h): κ + u is |κ| + a where u and B agree in sign, and where they
-    disagree |κ| − a = |κ|(1 − aR − a|E|) = |κ| hR − a|E|/(|E| + R), up to the sign of B. The last difference
-    is a true change of sign, as badly conditioned as the function itself.
+    disagree |κ| = 1/(|E| + R) and |κ| − a = |κ|(1 − aR − a|E|) = |κ| hR − a|κE|, up to the sign of B. The last
+    difference is a true change of sign, as badly conditioned as the function itself.
     """
     side = _side(u)
     a = u.abs()
@@ -167,8 +167,9 @@ def sign_response(B: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     R = (a + h).reciprocal_()
     E = _inverse_density(prepare_sign(B), u, side)
     kappa = (E - side * R).reciprocal_()
-    E, size = E.abs_(), kappa.abs()
-    disagreeing = size * R * h - a / (R / E + 1)
+    # An infinite E makes κ = 0, and their product must be too.
+    E, size = E.abs_().clamp_max_(torch.finfo(u.dtype).max), kappa.abs()
+    disagreeing = size * R * h - a * (size * E)
     return kappa, size * torch.where(side * B < 0, disagreeing, size + a)
 
 
@@ -176,9 +177,22 @@ def tanh(h: Tensor) -> Tensor:
     """tanh h; in compiled float32 code h P(h²)/Q(h²), several times faster than what the compiler has."""
     if h.dtype == torch.float64 or not torch.compiler.is_compiling():
         return torch.tanh(h)
+    numerator, denominator = _tanh_quotient(h)
+    return (numerator / denominator).clamp(-1.0, 1.0)
+
+
+def _coth(h: Tensor) -> Tensor:
+    """1/tanh h, for one division."""
+    if h.dtype == torch.float64 or not torch.compiler.is_compiling():
+        return torch.tanh(h).reciprocal_()
+    numerator, denominator = _tanh_quotient(h)
+    return denominator / numerator
+
+
+def _tanh_quotient(h: Tensor) -> tuple[Tensor, Tensor]:
     near = h.clamp(-TANH_RANGE, TANH_RANGE)
     s = near * near
-    return (near * _polynomial(s, TANH_P_32) / _polynomial(s, TANH_Q_32)).clamp(-1.0, 1.0)
+    return near * _polynomial(s, TANH_P_32), _polynomial(s, TANH_Q_32)
 
 
 def tanh_moments(h: Tensor) -> tuple[Tensor, Tensor]:

@@ -64,9 +64,9 @@ class Sign(Activation):
         self.noise = check_noise(noise)
 
     def _scaled(self, pre: Preactivation) -> tuple[Tensor, Tensor]:
-        """u = ω/s and s = √(V+ν)."""
-        s = torch.sqrt(pre.variance + self.noise)
-        return pre.mean / s, s
+        """u = ω/s and 1/s, s = √(V+ν): dividing once is enough, and divisions are what takes the time."""
+        inverse = torch.sqrt(pre.variance + self.noise).reciprocal_()
+        return pre.mean * inverse, inverse
 
     def value(self, message: Fields, pre: Preactivation) -> Tensor:
         u, _ = self._scaled(pre)
@@ -79,13 +79,13 @@ class Sign(Activation):
         return Moments(*tanh_moments(message.field + half_log_odds(u)))
 
     def gradient(self, message: Fields, pre: Preactivation) -> Tensor:
-        u, s = self._scaled(pre)
-        return sign_gradient(message.field, u) / s
+        u, inverse = self._scaled(pre)
+        return sign_gradient(message.field, u) * inverse
 
     def response(self, message: Fields, pre: Preactivation) -> Response:
-        u, s = self._scaled(pre)
+        u, inverse = self._scaled(pre)
         kappa, slope = sign_response(message.field, u)
-        return Response(kappa / s, slope / (pre.variance + self.noise))
+        return Response(kappa * inverse, slope * (inverse * inverse))
 
     def forward(self, z: Tensor) -> Tensor:
         return sign(z)
