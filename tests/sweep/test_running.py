@@ -7,8 +7,9 @@ import signal
 import sqlite3
 import subprocess
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ from cavity.runs import Config
 from cavity.runs.storage import only_writer
 from cavity.sweep import Space, open_sweep
 from cavity.sweep.running import Silent, prepare, work
+from cavity.sweep.workers import Workers, interrupts
 from sweep.helpers import COMMAND, ENVIRONMENT, results, tiny
 
 #: Long enough to be killed on the way.
@@ -114,6 +116,17 @@ def test_ctrl_c_ends_a_sweep_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in said
     with only_writer(tmp_path / "stopped"):
         pass
+
+
+def test_a_ctrl_c_that_python_drops_is_heard_all_the_same():
+    with interrupts() as came:
+        workers = Workers(SimpleNamespace(config=tiny(), sizes=SimpleNamespace(validation=10), metric=""), 1, 2, came)
+        # Where the exception goes to nobody, as in a destructor.
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            workers.next_message()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_what_is_finished_is_not_done_again(whole, capsys):

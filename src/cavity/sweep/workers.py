@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -71,9 +72,11 @@ class Worker:
 
 
 class Workers:
-    """``jobs`` processes with equal shares of the threads; what they say on stderr is added to ``errors``."""
+    """``jobs`` processes with equal shares of the threads; what they say on stderr is added to ``errors``. Nobody waits
+    for them once ``interrupted`` is set."""
 
-    def __init__(self, plan: Plan, jobs: int, errors: int) -> None:
+    def __init__(self, plan: Plan, jobs: int, errors: int, interrupted: threading.Event) -> None:
+        self.interrupted = interrupted
         self.setup = {"config": plan.config.as_dict(), "validation": plan.sizes.validation, "metric": plan.metric}
         self.threads, self.errors = plan.config.threads or threads_each(jobs), errors
         self.told: SimpleQueue[tuple[Worker, dict[str, Any] | None]] = SimpleQueue()
@@ -91,6 +94,8 @@ class Workers:
     def next_message(self) -> tuple[Worker, dict[str, Any] | None]:
         """Wait for one of them to say something; None is its end."""
         while True:
+            if self.interrupted.is_set():
+                raise KeyboardInterrupt
             try:
                 # A wait without end would keep signals from being heard.
                 return self.told.get(timeout=1.0)
@@ -99,10 +104,31 @@ class Workers:
 
 
 @contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """An event that is set when Ctrl-C came. Python drops the KeyboardInterrupt if it comes in the middle of a
+    destructor, of which a database has many; the event stays."""
+    came = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield came
+        return
+
+    def remember(*_: object) -> None:
+        came.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def started(plan: Plan, jobs: int, errors: Path) -> Iterator[Workers]:
     """Workers that all end with the block; ``errors`` goes, too, if nothing was said."""
-    with errors.open("a", encoding="utf-8") as stream:
-        workers = Workers(plan, jobs, stream.fileno())
+    with errors.open("a", encoding="utf-8") as stream, interrupts() as interrupted:
+        workers = Workers(plan, jobs, stream.fileno(), interrupted)
         try:
             yield workers
         finally:
