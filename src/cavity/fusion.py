@@ -23,6 +23,15 @@ COMPILE_SECONDS = 100.0
 #: and saves so many for every weight of every sample, and for every mini-batch, whose operations are fewer.
 SAVED_PER_EDGE, SAVED_PER_STEP = 1e-10, 2e-3
 
+#: What marks a function whose results only kernels read.
+BETWEEN = "_between_kernels"
+
+
+def between_kernels(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function whose results only other kernels read, so that their rows may be aligned too."""
+    setattr(function, BETWEEN, True)
+    return function
+
 
 class Kernels:
     """Runs functions of tensors fused, or as they are."""
@@ -56,6 +65,15 @@ class Kernels:
 
 EAGER = Kernels(False)
 
+#: Rows that begin at a cache line make products up to a seventh faster on the CPU. The compiler can lay out so what it
+#: allocates, but does not by itself.
+ALIGNED_ROWS = {
+    "comprehensive_padding": True,
+    "disable_padding_cpu": False,
+    "padding_alignment_bytes": 64,
+    "padding_stride_threshold": 0,
+}
+
 #: Compiled functions by name and by signature of their arguments, kept for the process and shared by all trainers.
 _variants: dict[Hashable, Callable[..., Any]] = {}
 
@@ -72,7 +90,11 @@ def _variant(function: Callable[P, R], key: Hashable) -> Callable[P, R]:
             _copy(function, len(_variants)),
             dynamic=False,
             fullgraph=True,
-            options={"guard_filter_fn": lambda guards: [False] * len(guards)},
+            options={
+                "guard_filter_fn": lambda guards: [False] * len(guards),
+                "pad_outputs": hasattr(function, BETWEEN),
+                **ALIGNED_ROWS,
+            },
         )
     return cast(Callable[P, R], _variants[function, key])
 

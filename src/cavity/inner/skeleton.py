@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cavity.channels.base import Output
-from cavity.fusion import EAGER, Kernels
+from cavity.fusion import EAGER, Kernels, between_kernels
 from cavity.inner.algorithm import Algorithm, Carry, Site, Up
 from cavity.inner.cavity import CHUNK_EDGES
 from cavity.inner.evaluation import Plan, edges
@@ -78,6 +78,7 @@ def _is_a_loop(sites: Sequence[Site], plans: Sequence[Plan] | None, x: Tensor, i
     return iterates or any(plan.due for plan in plans) or any(chunked)
 
 
+@between_kernels
 def sweep_up(
     algorithm: Algorithm, sites: Sequence[Site], carries: Sequence[Carry], x: Tensor
 ) -> tuple[list[Up], Tensor]:
