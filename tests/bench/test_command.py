@@ -61,6 +61,7 @@ def test_the_json_holds_every_measurement(results):
             "product_share",
             "product_operations",
             "series_orders",
+            "half_products",
             "peak_bytes",
         }
     assert [row["algorithm"] for row in found["times_to_accuracy"]] == names

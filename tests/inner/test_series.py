@@ -54,9 +54,19 @@ def errors(coupling: Coupling, factor: Factor, m: torch.Tensor, x: torch.Tensor,
     )
 
 
+@pytest.fixture(params=[False, True], ids=["full", "half"])
+def half(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether bfloat16 counts as faster: processors that have no instructions for it compute the same slowly."""
+    for place in ("looking", "evaluation"):
+        monkeypatch.setattr(f"cavity.inner.{place}.half_pays", lambda x, _: request.param and x.dtype == torch.float32)
+    return request.param
+
+
 @pytest.mark.parametrize("strength", [0.05, 1.0, 5.0])
 @pytest.mark.parametrize("q", [0.1, 0.4, 0.75, 0.87, 0.96, 0.986, 0.996, 0.999])
-def test_the_chosen_series_holds_the_tolerance_from_unpolarised_to_polarised(q: float, strength: float) -> None:
+def test_the_chosen_series_holds_the_tolerance_from_unpolarised_to_polarised(
+    q: float, strength: float, half: bool
+) -> None:
     generator = torch.Generator().manual_seed(int(1000 * q))
     coupling = Dense(784, 60)
     m = magnetisations((60, 784), q, generator)
@@ -90,7 +100,7 @@ def test_a_few_exact_factors_save_a_polarised_layer() -> None:
     assert helped < 1e-3 * plain, (plain, helped)
 
 
-def test_a_layer_whose_edges_reach_its_variances_always_has_exact_factors() -> None:
+def test_a_layer_whose_edges_reach_its_variances_always_has_exact_factors(half: bool) -> None:
     generator = torch.Generator().manual_seed(4)
     coupling, reaches = Dense(784, 40), []
     for q in (0.5, 0.93):
@@ -99,7 +109,8 @@ def test_a_layer_whose_edges_reach_its_variances_always_has_exact_factors() -> N
         reaches.append(float(largest_edge(m, x, False) / factor.pre.variance.min().sqrt()))
         series = choose(coupling, factor, m, x, True, 0.9)
         # Order 1 alone would do for so generous a tolerance.
-        assert series == (Series(1) if reaches[-1] < CAREFUL_REACH else Series(1, SHARES[1])), (q, reaches)
+        share = 0.0 if reaches[-1] < CAREFUL_REACH else SHARES[1]
+        assert series == Series(1, share, half), (q, reaches)
     assert reaches[0] < CAREFUL_REACH < reaches[1]
 
 
@@ -173,6 +184,51 @@ def test_double_precision_and_small_layers_are_exact_by_default() -> None:
     assert planned(5, 1, x) == Series(5)
 
 
+def test_half_precision_is_used_while_it_is_good_enough(half: bool) -> None:
+    coupling, generator = Dense(784, 60), torch.Generator().manual_seed(2)
+    x = torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
+    m = magnetisations((60, 784), 0.6, generator)
+    factor = hidden_factor(coupling, m, x, 1.0, seed=2)
+    series = choose(coupling, factor, m, x, True, TOLERANCE)
+    assert series == Series(series.order, half=half)
+    full = errors(coupling, factor, m, x, series._replace(half=False)).weights
+    rounded = errors(coupling, factor, m, x, series._replace(half=True)).weights
+    assert float((full - rounded).abs()) > 0, "the products really are rounded"
+    assert float((full - rounded).abs()) < 0.2 * TOLERANCE
+    # A tolerance that eight bits cannot hold.
+    strict = choose(coupling, factor, m, x, True, 1e-5)
+    assert strict is not None
+    assert not strict.half
+
+
+def test_first_order_algorithms_have_nothing_to_choose_but_the_precision(half: bool) -> None:
+    (site, _) = cavity.mlp(784, (60,), 10).sites([1, 1], [0, 0], evaluations=[Evaluation(), Evaluation()])
+    x = torch.zeros(64, 784)
+    assert site.evaluation.plan(site, x, cavities=False) == (Series(1, half=half), False)
+    assert site.evaluation.plan(site, x.double(), cavities=False).series is None
+    assert site.evaluation.plan(site, x[:1], cavities=False).series is None, "few edges"
+
+
+def test_amp_in_half_precision_is_amp(half: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(256, 300, generator=generator), torch.randint(10, (256,), generator=generator)
+    fields = []
+    for accuracy in (None, "exact"):
+        net = cavity.mlp(300, (101, 51), 10, seed=1)
+        trainer = cavity.Trainer(net, "amp", accuracy=accuracy, compile=False)
+        trainer.step(x, y)
+        fields.append([layer.field for layer in net.weighted()])
+    gaps = [relative_error(guess, exact) for guess, exact in zip(*fields, strict=True)]
+    assert (max(gaps) > 0) is half, gaps
+    assert max(gaps) < 3e-4, gaps
+
+
+def test_a_series_in_half_precision_is_taken_in_full_where_that_is_faster(half: bool) -> None:
+    (site, _) = cavity.mlp(784, (60,), 10).sites([1, 1], [0, 0], evaluations=[Evaluation(), Evaluation()])
+    site.evaluation.load_state_dict({"calls": 3, "series": [2, 0.01, True], "recent": [[2, 0.01, True]]})
+    assert site.evaluation.plan(site, torch.zeros(64, 784)).series == Series(2, 0.01, half)
+
+
 @pytest.mark.parametrize("accuracy", [0, -1, 0.0, 1.0, 2.5, float("nan"), "fast", True])
 def test_bad_accuracy(accuracy) -> None:
     with pytest.raises(ValueError, match="accuracy must be"):
@@ -199,6 +255,14 @@ def test_the_costliest_of_the_last_looks_is_used(monkeypatch) -> None:
     other = Evaluation()
     other.load_state_dict(site.evaluation.state_dict())
     assert (other.series, other.recent) == (site.evaluation.series, site.evaluation.recent)
+
+
+def test_half_precision_serves_once_all_of_the_last_looks_allow_it(monkeypatch) -> None:
+    halves = [True, True, False, *[True] * 8]
+    monkeypatch.setattr("cavity.inner.evaluation.choose", lambda *_: Series(2, half=halves.pop(0)))
+    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
+    used = [site.evaluation.look(site, None, None, None, None).half for _ in range(11)]
+    assert used == [True, True, *[False] * 8, True]
 
 
 def test_a_series_with_exact_factors_stays_until_a_change_pays(monkeypatch) -> None:

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--algorithms",
         type=algorithm_names,
         metavar="A,A",
-        help="some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp",
+        help="some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp, the default, and bp-exact",
     )
     add("--dataset", metavar="NAME", help="a data set by name or path, or random")
     add("--data-dir", metavar="DIR", help="where data sets are looked for first")

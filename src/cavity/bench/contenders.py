@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from cavity.baselines import BaselineTrainer, BinaryNet, BinaryNetTrainer
 from cavity.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
+from cavity.inner.algorithm import Series
 from cavity.network import mlp
 from cavity.trainer import Trainer
 
@@ -20,12 +22,16 @@ BINARYNET = (*YARDSTICKS, TUNED)
 #: What there is only where something can be compiled.
 NEED_COMPILER = (COMPILED, TUNED)
 MESSAGE_PASSING = ("mf", "amp", "bpi", "bp")
-NAMES = (*BINARYNET, *MESSAGE_PASSING)
+#: BP edge by edge, which takes part only if asked for: a turn of it takes minutes.
+EXACT = "bp-exact"
+DEFAULT = (*BINARYNET, *MESSAGE_PASSING)
+NAMES = (*DEFAULT, EXACT)
 TITLES = {
     EAGER: "BinaryNet",
     COMPILED: "BinaryNet, compiled",
     TUNED: "BinaryNet, tuned",
     **{name: name.upper() for name in MESSAGE_PASSING},
+    EXACT: "BP, edge by edge",
 }
 
 
@@ -38,12 +44,17 @@ def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, c
         baseline = IdiomaticBinaryNet(inputs, hidden, outputs, seed=seed).to(device)
         return IdiomaticTrainer(baseline, compile=name == COMPILED, seed=seed)
     net = mlp(inputs, hidden, outputs, seed=seed).to(device)
+    if name == EXACT:
+        return Trainer(net, "bp", accuracy="exact", compile=compile, seed=seed)
     return Trainer(net, name, compile=compile, seed=seed)
 
 
-def series_orders(trainer: AnyTrainer) -> list[int]:
-    """The order of the series that each layer used last; 0 where it was evaluated exactly or has no series."""
+def series_in_use(trainer: AnyTrainer, x: Tensor) -> list[Series | None]:
+    """How each layer would sum its corrections to mean field for a mini-batch like x; None: exactly, or there are
+    none."""
     if isinstance(trainer, BaselineTrainer):
-        return [0] * len(trainer.net.point_weights())
-    used = [evaluation.series if evaluation.calls else None for evaluation in trainer.evaluations]
-    return [0 if series is None else series.order for series in used]
+        return [None] * len(trainer.net.point_weights())
+    if not trainer.algorithm.has_corrections:
+        return [None] * len(trainer.sites)
+    cavities = trainer.algorithm.has_cavities
+    return [site.evaluation.plan(site, x, cavities=cavities).series for site in trainer.sites]

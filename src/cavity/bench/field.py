@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cavity import data
-from cavity.bench.contenders import NAMES, NEED_COMPILER
+from cavity.bench.contenders import DEFAULT, NEED_COMPILER
 from cavity.data import Dataset
 from cavity.fusion import compiler_problem
 
@@ -38,7 +38,7 @@ def prepare(args: argparse.Namespace, say: Callable[[str], object]) -> Field:
     problem = "as asked" if args.eager else compiler_problem()
     if problem is not None:
         say(f"nothing is compiled: {problem}")
-    asked = args.algorithms or NAMES
+    asked = args.algorithms or DEFAULT
     names = [name for name in asked if problem is None or name not in NEED_COMPILER]
     if not names:
         raise ValueError(f"of --algorithms {','.join(asked)} nothing is left when nothing is compiled: name another")

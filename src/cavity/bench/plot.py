@@ -23,6 +23,7 @@ STYLES = {
     "amp": ("tab:orange", "^"),
     "bpi": ("tab:purple", "D"),
     "bp": ("tab:blue", "P"),
+    "bp-exact": ("tab:red", "*"),
 }
 
 Curve = Sequence[tuple[int, float]]

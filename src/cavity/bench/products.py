@@ -13,6 +13,7 @@ Per layer with weights (K, N) and M samples there are three kinds, each of 2·M�
 | AMP           | 2  | 2: g and Γ                                                              |
 | BPI, BP       | 2  | P + 1 for a series of order P; 1 where every edge is evaluated exactly  |
 
+Of several on the way down all but the first may be of bfloat16 numbers (``precision.py``), and are timed as such.
 An output that couples its units (argmax) has no cavity, so that its layer costs every algorithm what it costs MF. What
 an algorithm computes beside this, looks at the series included, is not a product it needs: it lowers the share.
 """
@@ -29,32 +30,44 @@ from typing import NamedTuple
 import torch
 
 from cavity.bench.contenders import BINARYNET
+from cavity.inner.algorithm import Series
+from cavity.precision import half_pays
 
 Product = Callable[[], torch.Tensor]
 
 
 class LayerProducts(NamedTuple):
-    """Width K and fan-in N of a layer, and how many products of each kind it needs."""
+    """Width K and fan-in N of a layer, and how many products of each kind it needs, of those on the way down
+    some in half precision."""
 
     outputs: int
     inputs: int
     up: int
     down: int
     weights: int
+    half: int = 0
 
     @property
     def total(self) -> int:
         return self.up + self.down + self.weights
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Products of each kind in full precision, and in half."""
+        down_half = min(self.half, self.down)
+        return self.up, self.down - down_half, self.weights - self.half, 0, down_half, self.half
 
-def needed(algorithm: str, sizes: Sequence[int], orders: Sequence[int]) -> list[LayerProducts]:
-    """The products of one step on a network of ``sizes``, with series of these ``orders``, one for each layer."""
+
+def needed(algorithm: str, sizes: Sequence[int], series: Sequence[Series | None]) -> list[LayerProducts]:
+    """The products of one step on a network of ``sizes``, with these ``series``, one for each layer."""
     layers = []
-    for number, (inputs, outputs, order) in enumerate(zip(sizes, sizes[1:], orders, strict=False)):
+    for number, (inputs, outputs, used) in enumerate(zip(sizes, sizes[1:], series, strict=False)):
         coupled = number == len(sizes) - 2 and sizes[-1] > 1
+        order = 0 if used is None else used.order
         terms = 1 if coupled else {"amp": 2, "bpi": order + 1, "bp": order + 1}.get(algorithm, 1)
         up = 1 if algorithm in BINARYNET else 2
-        layers.append(LayerProducts(outputs, inputs, up, 0 if number == 0 else terms, terms))
+        half = terms - 1 if used is not None and used.half else 0
+        layers.append(LayerProducts(outputs, inputs, up, 0 if number == 0 else terms, terms, half))
     return layers
 
 
@@ -70,7 +83,8 @@ def wait(device: torch.device) -> None:
 
 
 class BareProducts:
-    """The products of every layer and kind on random matrices, and the best time that each has taken so far.
+    """The products of every layer and kind on random matrices, in full precision and, where that is faster, in half;
+    and the best time that each has taken so far.
 
     Algorithms differ only in how many of each they need, so one clock serves them all, whatever series they use.
     """
@@ -81,7 +95,10 @@ class BareProducts:
         for inputs, outputs in pairwise(sizes):
             x, g = torch.randn(batch_size, inputs, device=device), torch.randn(batch_size, outputs, device=device)
             w = torch.randn(outputs, inputs, device=device)
-            self.products.append((partial(torch.mm, x, w.T), partial(torch.mm, g, w), partial(torch.mm, g.T, x)))
+            kinds = [(x, w.T), (g, w), (g.T, x)]
+            if half_pays(x, batch_size * w.numel()):
+                kinds += [(a.bfloat16(), b.bfloat16()) for a, b in kinds]
+            self.products.append(tuple(partial(torch.mm, a, b) for a, b in kinds))
         self.best = [[math.inf for _ in kinds] for kinds in self.products]
 
     def turn(self, repeats: int) -> float:
@@ -102,6 +119,5 @@ class BareProducts:
 
     def seconds(self, layers: Sequence[LayerProducts]) -> float:
         """The least time of so many products of each kind."""
-        counts = [(layer.up, layer.down, layer.weights) for layer in layers]
-        pairs = zip(counts, self.best, strict=True)
-        return sum(n * best for row, bests in pairs for n, best in zip(row, bests, strict=True))
+        pairs = zip((layer.counts for layer in layers), self.best, strict=True)
+        return sum(n * best for row, bests in pairs for n, best in zip(row, bests, strict=False) if n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from cavity.bench.machine import Machine
 from cavity.bench.timing import Timing
 
 #: Raised when a field of the JSON changes its meaning.
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,9 @@ class Result:
 def timing_table(result: Result) -> Table:
     """One row for each algorithm, one section for each batch size.
 
-    The columns are: orders of the series by layer, time, its ratio to the faster of plain and compiled BinaryNet and to
-    the tuned one, the share of the bare matrix products in it, and the most memory that a step holds.
+    The columns are: orders of the series by layer, with ½ where products are of bfloat16 numbers; time, its ratio to
+    the faster of plain and compiled BinaryNet and to the tuned one, the share of the bare matrix products in it, and
+    the most memory that a step holds.
     """
     network = "-".join(map(str, result.network))
     caption = f"best of {result.repeats} turns, {result.machine}"
@@ -58,7 +58,7 @@ def timing_row(timing: Timing) -> list[str]:
     return [
         str(timing.batch_size),
         TITLES[timing.algorithm],
-        series_note(timing.series_orders),
+        series_note(timing),
         f"{1e3 * timing.seconds_per_step:.3g}",
         f"{timing.seconds_per_epoch:.3g}",
         "–" if timing.ratio is None else f"{timing.ratio:.2f}",
@@ -68,9 +68,11 @@ def timing_row(timing: Timing) -> list[str]:
     ]
 
 
-def series_note(orders: Sequence[int]) -> str:
-    """The orders of the series of the layers, such as "3 2 –"; nothing where no layer has one."""
-    return " ".join(str(order) if order else "–" for order in orders) if any(orders) else ""
+def series_note(timing: Timing) -> str:
+    """The orders of the series of the layers, such as "3 2 –", with "½" where their products are of half precision;
+    nothing where no layer has one."""
+    orders = " ".join(str(order) if order else "–" for order in timing.series_orders)
+    return (f"{orders} ½" if timing.half_products else orders) if any(timing.series_orders) else ""
 
 
 def accuracy_table(result: Result) -> Table:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cavity.bench.contenders import TUNED, YARDSTICKS, AnyTrainer, build, series_orders
+from cavity.bench.contenders import TUNED, YARDSTICKS, AnyTrainer, build, series_in_use
 from cavity.bench.peak import peak_bytes
 from cavity.bench.products import BareProducts, needed, operations, wait
 from cavity.callbacks import Callback
@@ -35,6 +35,8 @@ class Timing:
     product_share: float
     product_operations: int
     series_orders: list[int]
+    #: Whether some of the products are of bfloat16 numbers.
+    half_products: bool
     peak_bytes: int | None
 
 
@@ -121,8 +123,8 @@ def measure(
         name: partial(train_seconds, trainer, data, batch_size, steps) for name, trainer in trainers.items()
     }
     seconds = best_of_turns({**turns, "products": partial(products.turn, steps)}, repeats)
-    orders = {name: series_orders(trainer) for name, trainer in trainers.items()}
-    layers = {name: needed(name, sizes, orders[name]) for name in names}
+    series = {name: series_in_use(trainer, batch[0]) for name, trainer in trainers.items()}
+    layers = {name: needed(name, sizes, series[name]) for name in names}
     return [
         Timing(
             algorithm=name,
@@ -133,7 +135,8 @@ def measure(
             ratio_tuned=seconds[name] / seconds[TUNED] if TUNED in seconds else None,
             product_share=products.seconds(layers[name]) / seconds[name],
             product_operations=operations(layers[name], batch_size),
-            series_orders=orders[name],
+            series_orders=[0 if one is None else one.order for one in series[name]],
+            half_products=any(layer.half for layer in layers[name]),
             peak_bytes=peak_bytes(partial(stepper, name), device),
         )
         for name in names

@@ -45,11 +45,12 @@ class Site(Keyed):
 
 
 class Series(NamedTuple):
-    """Cavity sums by a polynomial of degree ``order``, with a share of the factors evaluated exactly
-    (``series.py``)."""
+    """Cavity sums by a polynomial of degree ``order``, with a share of the factors evaluated exactly, and the products
+    beyond order 0 in ``half`` precision or not (``series.py``)."""
 
     order: int
     share: float = 0.0
+    half: bool = False
 
 
 class Carry(NamedTuple):
@@ -132,6 +133,8 @@ class Algorithm(Keyed):
     name: ClassVar[str]
     #: Whether ``down`` needs cavity sums, which have a cheap and an exact evaluation.
     has_cavities: ClassVar[bool] = False
+    #: Whether ``down`` adds corrections to the sums of mean field.
+    has_corrections: ClassVar[bool] = False
     #: Whether ``down`` needs Γ.
     needs_curvature: ClassVar[bool] = False
     #: The smallest V that the algorithm can stand, in units of what one uncertain weight adds to it.

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from cavity.couplings.base import Coupling
 from cavity.inner.algorithm import Algorithm, Carry, Down, Factor, Site, Up
-from cavity.inner.series import horner
+from cavity.inner.series import products
 from cavity.messages import Moments, Preactivation
 
 #: g(ω − m x̂) is expanded around ω, which means nothing once √V is smaller than one edge: as the weights become
@@ -42,6 +42,7 @@ class AMP(Algorithm):
 
     name: ClassVar[str] = "amp"
     variance_floor: ClassVar[float] = EXPANSION_FLOOR
+    has_corrections: ClassVar[bool] = True
     needs_curvature: ClassVar[bool] = True
 
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
@@ -59,41 +60,37 @@ class AMP(Algorithm):
         return omega
 
     def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
+        m, x = carry.weights.mean, up.inputs.mean
         g = factor.response.gradient
         gamma = factor.response.curvature if site.channel.elementwise else None
-        m, x = carry.weights.mean, up.inputs.mean
-        memory = Previous(g, x, m) if remember else None
-        B = None if site.below is None else self._to_inputs(site, carry, up, g, gamma)
-        return Down(B, self._to_weights(site, carry, up, g, gamma), memory)
+        c, half = [g] if gamma is None else [g, gamma], factor.series is not None and factor.series.half
+        B, H = products(site.coupling, c, m, x, 1.0, site.below is not None, half)
+        if carry.memory is not None:
+            B = None if B is None else B - self._onsager_inputs(site, carry, up, g, gamma)
+            H = H - self._onsager_weights(site, carry, up, g, gamma)
+        return Down(B, H, Previous(g, x, m) if remember else None)
 
     def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
         return 0
 
-    def _to_inputs(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
-        back, (m, sigma), x = site.coupling.back_to_inputs, carry.weights, up.inputs.mean
-        before: Previous | None = carry.memory
-        flat = x.reshape(len(x), *site.coupling.input_shape)
-        B = back(m, g)
+    def _onsager_inputs(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
+        """x̂' Σ_k σ g' (g + x̂ m Γ), (samples, *input_shape)."""
+        back, (m, sigma) = site.coupling.back_to_inputs, carry.weights
+        before: Previous = carry.memory
+        assert sigma is not None
+        sigma = site.evidence * sigma
+        inner = back(sigma, before.g * g)
         if gamma is not None:
-            B = horner(flat, [B, back(m.square(), gamma)])
-        if before is not None:
-            assert sigma is not None
-            sigma = site.evidence * sigma
-            inner = back(sigma, before.g * g)
-            if gamma is not None:
-                inner = inner + flat * back(sigma * m, before.g * gamma)
-            B = B - before.x.reshape(flat.shape) * inner
-        return B
+            inner = inner + up.inputs.mean.reshape(inner.shape) * back(sigma * m, before.g * gamma)
+        return before.x.reshape(inner.shape) * inner
 
-    def _to_weights(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
+    def _onsager_weights(self, site: Site, carry: Carry, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor | float:
+        """m' Σ_n Δ g' (g + m x̂ Γ), (outputs, columns); 0 where the inputs are known."""
         back, m, (x, delta) = site.coupling.back_to_weights, carry.weights.mean, up.inputs
-        before: Previous | None = carry.memory
-        H = back(g, x)
+        before: Previous = carry.memory
+        if delta is None:
+            return 0.0
+        inner = back(before.g * g, delta, constant=0.0)
         if gamma is not None:
-            H = horner(m, [H, back(gamma, x.square())])
-        if before is not None and delta is not None:
-            inner = back(before.g * g, delta, constant=0.0)
-            if gamma is not None:
-                inner = inner + m * back(before.g * gamma, delta * x, constant=0.0)
-            H = H - before.m * inner
-        return H
+            inner = inner + m * back(before.g * gamma, delta * x, constant=0.0)
+        return before.m * inner

@@ -24,6 +24,7 @@ class BPI(Algorithm):
 
     name: ClassVar[str] = "bpi"
     has_cavities: ClassVar[bool] = True
+    has_corrections: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._uncorrected = MF()

@@ -18,6 +18,7 @@ from cavity.inner.algorithm import Factor, Series, Site
 from cavity.inner.looking import FIRST_ORDER, candidates, choose, cost
 from cavity.inner.series import LARGEST_ORDER
 from cavity.messages import Fields, Preactivation, Target
+from cavity.precision import half_pays
 
 if TYPE_CHECKING:
     from cavity.distributed import Team
@@ -83,18 +84,26 @@ class Evaluation:
         self.recent: list[Series | None] = []
         self.calls = 0
 
-    def plan(self, site: Site, x: Tensor, samples: int | None = None) -> Plan:
+    def plan(self, site: Site, x: Tensor, samples: int | None = None, cavities: bool = True) -> Plan:
         """How to evaluate the layer's sums for mini-batch x, or this part of one of ``samples``; the counter of
-        mini-batches goes on."""
+        mini-batches goes on. Without ``cavities`` there is a first order and nothing to choose but its precision: that
+        of a correction which is itself good to a tenth."""
         if not site.channel.elementwise or self.accuracy == "exact":
             return Plan(None, False)
         if isinstance(self.accuracy, int):
             return Plan(Series(self.accuracy), False)
-        if self.accuracy is None and (x.dtype == torch.float64 or edges(site, samples or len(x)) < SMALL_EDGES):
+        size = edges(site, samples or len(x))
+        if self.accuracy is None and (x.dtype == torch.float64 or size < SMALL_EDGES):
             return Plan(None, False)
+        if not cavities:
+            return Plan(Series(1, half=half_pays(x, size)), False)
         due = self._due() and x.device.type != "meta"
         self.calls += 1
-        return Plan(self.series, due)
+        series = self.series
+        # It may have been chosen on another machine, or for another device or batch size.
+        if series is not None and series.half and not half_pays(x, size):
+            series = series._replace(half=False)
+        return Plan(series, due)
 
     def look(
         self,
@@ -114,13 +123,15 @@ class Evaluation:
         density = 1.0 if columns is None else columns.shape[1] / m.shape[1]
         chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance, density)
         if team is not None:
-            ordered = [*candidates(want_inputs), None]
+            ordered = [*(s._replace(half=half) for s in candidates(want_inputs) for half in (True, False)), None]
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
         # Edge by edge costs too much to be kept up for what one mini-batch needed.
         self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
         wanted = max(self.recent, key=lambda one: math.inf if one is None else cost(one, want_inputs))
-        if not _keeps(self.series, wanted, want_inputs):
-            self.series = wanted
+        used = self.series if _keeps(self.series, wanted, want_inputs) else wanted
+        # Half precision must have done for all of them.
+        rounded = all(series.half for series in self.recent if series is not None)
+        self.series = None if used is None else used._replace(half=rounded)
         return self.series
 
     def _due(self) -> bool:

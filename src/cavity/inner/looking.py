@@ -1,7 +1,8 @@
 """Which series does for a layer, found by looking: a few sums are evaluated exactly and by every candidate.
 
 Those of the units and samples where a polynomial fits worst are looked at. A candidate that does for them has its worst
-factors done exactly, so it is looked at once more where it fits worst of what is left.
+factors done exactly, so it is looked at once more where it fits worst of what is left. What does in full precision is
+tried in half.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, exact_sums
 from cavity.inner.series import coefficients, factor_misfits, largest_edge, scale_of, series_sums, worst_factors
 from cavity.messages import Preactivation, relayout
+from cavity.precision import half_pays
 
 #: What may be chosen from: orders, and shares of factors done exactly.
 ORDERS = (1, 2, 3, 4, 6, 8)
@@ -39,7 +41,7 @@ PROBE_UNITS, PROBE_ROWS, PROBE_SUM = 8, 4, 128
 
 
 def cost(series: Series, want_inputs: bool) -> float:
-    """What a series costs, in matrix products."""
+    """What a series costs, in matrix products of full precision."""
     products = series.order + 1 + series.share * EXACT_COST
     search = SEARCH_COST if series.share > 0 else 0.0
     return (2 if want_inputs else 1) * products + GRADIENT_COST * (series.order + 1) + search
@@ -116,19 +118,28 @@ def choose(
         by_row = look(coupling, factor, m, X, worst(gaps.sum(dim=1), PROBE_ROWS), units)
         return Looks(by_unit, by_row, largest_H, max(largest_B, largest(by_row.exact.inputs)))
 
+    def good(seen: Looks, series: Series, exactly: Tensor | None) -> bool:
+        # An error that is not a number is no agreement.
+        return error(seen, series, reach, exactly) <= tolerance
+
     first = looks(misfits(FIRST_ORDER))
     for series in candidates(want_inputs, density):
         if careful and series.share == 0:
             continue
         exactly = chosen_factors(misfits(series.order), series.share) if series.share > 0 else None
-        if not error(first, series, reach, exactly) <= tolerance:  # an error that is not a number is no agreement
+        if not good(first, series, exactly):
             continue
-        if exactly is None:
+        seen = [first]
+        if exactly is not None:
+            # The worst factors are exact now: look at the worst of those that are left.
+            left = misfits(series.order).masked_fill(exactly, 0.0)
+            seen.append(looks(left, first.largest_H, first.largest_B))
+            if not good(seen[-1], series, exactly):
+                continue
+        if not half_pays(x, len(X) * m.numel()):
             return series
-        # The worst factors are exact now: look at the worst of those that are left.
-        left = misfits(series.order).masked_fill(exactly, 0.0)
-        if error(looks(left, first.largest_H, first.largest_B), series, reach, exactly) <= tolerance:
-            return series
+        halved = series._replace(half=True)
+        return halved if all(good(one, halved, exactly) for one in seen) else series
     return None
 
 

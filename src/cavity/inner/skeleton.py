@@ -48,7 +48,9 @@ def sweep(
 
     Where x is the ``share`` of one process, y are the labels of all samples, and the way down is a kernel a layer."""
     samples = len(x) if share is None else share.samples
-    plans = tuple(site.evaluation.plan(site, x, samples) for site in sites) if algorithm.has_cavities else None
+    plans = None
+    if algorithm.has_corrections:
+        plans = tuple(site.evaluation.plan(site, x, samples, algorithm.has_cavities) for site in sites)
     going_on = carries[0].natural is not carries[0].start
     hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, going_on, remember
     # Cavities that outlive an iteration are overwritten in place, chunk by chunk.
@@ -58,7 +60,8 @@ def sweep(
     assert isinstance(output, Output)
     last = ups[-1].pre
     target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
-    run_down = EAGER if output.branches or _is_a_loop(sites, plans, x, going_on or remember) else run
+    loop = algorithm.has_cavities and _is_a_loop(sites, plans, x, going_on or remember)
+    run_down = EAGER if output.branches or loop else run
     told = algorithm, sites, carries, ups, target, reinforcement, remember, plans
     if share is None:
         down = run_down.call((hint, plans, reinforcement), sweep_down, *told)

@@ -58,7 +58,7 @@ def sweep_down_together(
 ) -> SweepDown:
     """``sweep_down`` where each process has a share of the samples: (H, G) of a layer are added up while the layers
     below it are still on the way down, and the weights follow when all are on their way."""
-    reaches = common_reaches(sites, carries, ups, plans, share)
+    reaches = common_reaches(sites, carries, ups, plans if algorithm.has_cavities else None, share)
     message: Fields | Target = target
     found, sums = [], []
     for number in reversed(range(len(sites))):
