@@ -2,8 +2,8 @@
 
 A layer of 501 sign units sees 128 standard normal samples of 784 inputs, with weight means m = tanh(c·z), z standard
 normal, c such that the mean of m² is q₀, and standard normal fields B from above. The error is that of H and B relative
-to their largest entries, with and without one factor in a hundred evaluated exactly; the time is that of both sums,
-relative to exact evaluation in the same run.
+to their largest entries: of the plain series, with one factor in a hundred evaluated exactly, and with products beyond
+order 0 of bfloat16 numbers. The time is that of both sums, relative to exact evaluation in the same run.
 
     python scripts/plot_series.py --json docs/data/series.json --plot docs/images/series.png
 """
@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,9 +32,16 @@ from cavity.messages import Fields, Preactivation
 
 POLARISATIONS = (0.1, 0.4, 0.75, 0.9, 0.97, 0.99, 0.998)
 ORDERS = (1, 2, 3, 4, 6, 8)
-SHARES = (0.0, 0.01)
+#: Title, share of exact factors, half precision, line.
+KINDS = (
+    ("series", 0.0, False, "o-"),
+    ("1 % of the factors exact", 0.01, False, "s--"),
+    ("bfloat16 beyond order 0", 0.0, True, "v:"),
+)
 SAMPLES, INPUTS, UNITS = 128, 784, 501
 TOLERANCE = 1e-3
+
+Row = dict[str, Any]
 
 
 def means(q: float, generator: torch.Generator) -> torch.Tensor:
@@ -55,7 +63,7 @@ def best_seconds(function: Callable[[], object], repeats: int) -> float:
     return best
 
 
-def measure(q: float, repeats: int) -> list[dict[str, float]]:
+def measure(q: float, repeats: int) -> list[Row]:
     """Error and time of every series at one polarisation."""
     generator = torch.Generator().manual_seed(0)
     coupling, m = Dense(INPUTS, UNITS), means(q, generator)
@@ -66,40 +74,38 @@ def measure(q: float, repeats: int) -> list[dict[str, float]]:
     reference = best_seconds(lambda: exact_sums(coupling, factor, m, x, True, run), repeats)
     assert exact.inputs is not None
     found = []
-    for share in SHARES:
+    for kind, share, half, _ in KINDS:
         for order in ORDERS:
-            series = Series(order, share)
+            series = Series(order, share, half)
             guess = series_sums(coupling, factor, m, x, series, True)
             assert guess.inputs is not None
             error = max(relative_error(guess.inputs, exact.inputs), relative_error(guess.weights, exact.weights))
             seconds = best_seconds(lambda series=series: series_sums(coupling, factor, m, x, series, True), repeats)
-            found.append({"q0": q, "order": order, "share": share, "error": error, "time": seconds / reference})
+            found.append({"q0": q, "kind": kind, "order": order, "error": error, "time": seconds / reference})
     return found
 
 
-def draw(found: list[dict[str, float]], path: Path) -> None:
-    figure = Figure(figsize=(12, 4.2), layout="constrained")
+def draw(found: list[Row], path: Path) -> None:
+    figure = Figure(figsize=(15, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    errors, with_share, times = figure.subplots(1, 3)
-    colours = [f"C{number}" for number in range(len(POLARISATIONS))]
-    for axes, share in ((errors, 0.0), (with_share, 0.01)):
-        for q, colour in zip(POLARISATIONS, colours, strict=True):
-            rows = [row for row in found if row["q0"] == q and row["share"] == share]
-            axes.semilogy([r["order"] for r in rows], [r["error"] for r in rows], "o-", color=colour, label=f"q₀ = {q}")
+    *errors, times = figure.subplots(1, len(KINDS) + 1)
+    for axes, (kind, *_) in zip(errors, KINDS, strict=True):
+        for number, q in enumerate(POLARISATIONS):
+            rows = [row for row in found if row["q0"] == q and row["kind"] == kind]
+            orders, gaps = [row["order"] for row in rows], [row["error"] for row in rows]
+            axes.semilogy(orders, gaps, "o-", color=f"C{number}", label=f"q₀ = {q}")
         axes.axhline(TOLERANCE, color="black", linestyle=":", linewidth=1)
-        axes.set(xlabel="order of the series", ylim=(1e-7, 10))
+        axes.set(xlabel="order of the series", ylim=(1e-7, 10), title=f"error: {kind}")
         axes.grid(alpha=0.3)
-    errors.set(ylabel="largest error of B and H / largest entry", title="error")
-    with_share.set(title="error, 1 % of the factors exact")
-    for share, style in ((0.0, "o-"), (0.01, "s--")):
-        rows = [row for row in found if row["q0"] == POLARISATIONS[1] and row["share"] == share]
-        label = "series" if share == 0 else "series, 1 % exact"
-        times.semilogy([r["order"] for r in rows], [r["time"] for r in rows], style, color="black", label=label)
+    errors[0].set(ylabel="largest error of B and H / largest entry")
+    for kind, _, _, style in KINDS:
+        rows = [row for row in found if row["q0"] == POLARISATIONS[1] and row["kind"] == kind]
+        times.semilogy([row["order"] for row in rows], [row["time"] for row in rows], style, color="black", label=kind)
     times.set(xlabel="order of the series", ylabel="time / time of exact evaluation", title="time")
     times.axhline(1.0, color="black", linestyle=":", linewidth=1)
     times.grid(alpha=0.3, which="both")
     times.legend(fontsize=8)
-    figure.legend(*errors.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.legend(*errors[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=150)
 
 
@@ -118,8 +124,8 @@ def main() -> None:
     found = []
     for q in POLARISATIONS:
         found += measure(q, options.repeats)
-        for row in found[-len(ORDERS) * len(SHARES) :]:
-            print(" ".join(f"{name} {value:.3g}" for name, value in row.items()), flush=True)
+        for row in found[-len(ORDERS) * len(KINDS) :]:
+            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     options.json.write_text(json.dumps(found, indent=1) + "\n")
     draw(found, options.plot)
 
