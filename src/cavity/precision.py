@@ -25,7 +25,9 @@ def half_pays(x: Tensor, multiplications: int) -> bool:
 
 @cache
 def _cpu_multiplies_bfloat16() -> bool:
-    return torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_bf16_supported()  # type: ignore[no-untyped-call]
+    # torch tells since 2.11; before that nobody is asked, and float32 serves.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return torch.backends.mkldnn.is_available() and bool(capabilities.get("avx512_bf16"))  # type: ignore[no-untyped-call]
 
 
 def multiply(contraction: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, half: bool) -> Tensor:
