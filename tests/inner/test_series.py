@@ -258,11 +258,13 @@ def test_the_costliest_of_the_last_looks_is_used(monkeypatch) -> None:
 
 
 def test_half_precision_serves_once_all_of_the_last_looks_allow_it(monkeypatch) -> None:
-    halves = [True, True, False, *[True] * 8]
-    monkeypatch.setattr("cavity.inner.evaluation.choose", lambda *_: Series(2, half=halves.pop(0)))
+    half, full, cheaper = Series(2, 0.01, True), Series(2, 0.01, False), Series(1, 0.01, False)
+    chosen = [half, cheaper, half, full, *[half] * 8]
+    monkeypatch.setattr("cavity.inner.evaluation.choose", lambda *_: chosen.pop(0))
     (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
-    used = [site.evaluation.look(site, None, None, None, None).half for _ in range(11)]
-    assert used == [True, True, *[False] * 8, True]
+    used = [site.evaluation.look(site, None, None, None, None) for _ in range(12)]
+    # What a cheaper series needs says nothing of this one.
+    assert used == [half, half, half, *[full] * 8, half]
 
 
 def test_a_series_with_exact_factors_stays_until_a_change_pays(monkeypatch) -> None:

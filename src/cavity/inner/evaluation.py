@@ -66,12 +66,17 @@ def edges(site: Site, samples: int) -> int:
     return coupling.outputs * coupling.columns * coupling.positions * samples
 
 
+def _price(series: Series | None, want_inputs: bool) -> tuple[float, bool]:
+    """What a choice costs, edge by edge most of all; of two that differ in precision alone, full is dearer."""
+    return (math.inf, True) if series is None else (cost(series, want_inputs), not series.half)
+
+
 def _keeps(present: Series | None, wanted: Series | None, want_inputs: bool) -> bool:
     """Whether the present series is better than ``wanted``, but not so costly that a change pays. Orders alone are few
     and change rarely; with shares of exact factors every other look finds something a little cheaper."""
-    if present is None or wanted is None or present.share == 0:
+    if present is None or wanted is None or present.share == 0 or present.half > wanted.half:
         return False
-    return 1.0 <= cost(present, want_inputs) / cost(wanted, want_inputs) <= WASTE
+    return 1.0 < cost(present, want_inputs) / cost(wanted, want_inputs) <= WASTE
 
 
 class Evaluation:
@@ -127,11 +132,9 @@ class Evaluation:
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]
         # Edge by edge costs too much to be kept up for what one mini-batch needed.
         self.recent = [*(series for series in self.recent if series is not None), chosen][-REMEMBERED:]
-        wanted = max(self.recent, key=lambda one: math.inf if one is None else cost(one, want_inputs))
-        used = self.series if _keeps(self.series, wanted, want_inputs) else wanted
-        # Half precision must have done for all of them.
-        rounded = all(series.half for series in self.recent if series is not None)
-        self.series = None if used is None else used._replace(half=rounded)
+        wanted = max(self.recent, key=lambda one: _price(one, want_inputs))
+        if not _keeps(self.series, wanted, want_inputs):
+            self.series = wanted
         return self.series
 
     def _due(self) -> bool:
