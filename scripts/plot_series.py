@@ -125,7 +125,8 @@ def main() -> None:
     for q in POLARISATIONS:
         found += measure(q, options.repeats)
         for row in found[-len(ORDERS) * len(KINDS) :]:
-            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+            q0, kind, order, error, seconds = row.values()
+            print(f"q0 {q0}  {kind}, order {order}: error {error:.2e}, time {seconds:.3g}", flush=True)
     options.json.write_text(json.dumps(found, indent=1) + "\n")
     draw(found, options.plot)
 

@@ -23,12 +23,12 @@ COMPILE_SECONDS = 100.0
 #: and saves so many for every weight of every sample, and for every mini-batch, whose operations are fewer.
 SAVED_PER_EDGE, SAVED_PER_STEP = 1e-10, 2e-3
 
-#: What marks a function whose results only kernels read.
+#: What marks a function whose results are not kept.
 BETWEEN = "_between_kernels"
 
 
 def between_kernels(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function whose results only other kernels read, so that their rows may be aligned too."""
+    """Mark a function whose results are only handed on, mostly to other kernels: their rows may be aligned too."""
     setattr(function, BETWEEN, True)
     return function
 
@@ -66,12 +66,12 @@ class Kernels:
 EAGER = Kernels(False)
 
 #: Rows that begin at a cache line make products up to a seventh faster on the CPU. The compiler can lay out so what it
-#: allocates, but does not by itself.
+#: allocates, but does not by itself; rows of up to 64 numbers are not worth it. Other devices have not been tried.
 ALIGNED_ROWS = {
     "comprehensive_padding": True,
     "disable_padding_cpu": False,
     "padding_alignment_bytes": 64,
-    "padding_stride_threshold": 0,
+    "padding_stride_threshold": 64,
 }
 
 #: Compiled functions by name and by signature of their arguments, kept for the process and shared by all trainers.
@@ -90,13 +90,14 @@ def _variant(function: Callable[P, R], key: Hashable) -> Callable[P, R]:
             _copy(function, len(_variants)),
             dynamic=False,
             fullgraph=True,
-            options={
-                "guard_filter_fn": lambda guards: [False] * len(guards),
-                "pad_outputs": hasattr(function, BETWEEN),
-                **ALIGNED_ROWS,
-            },
+            options=_options(pad_outputs=hasattr(function, BETWEEN)),
         )
     return cast(Callable[P, R], _variants[function, key])
+
+
+def _options(pad_outputs: bool) -> dict[str, Any]:
+    """Of the compiler, which older versions of torch may not all know."""
+    return {"guard_filter_fn": lambda guards: [False] * len(guards), "pad_outputs": pad_outputs, **ALIGNED_ROWS}
 
 
 def signature(value: object) -> Hashable:
@@ -169,7 +170,7 @@ def compiler_problem() -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.compile(_probe)(torch.ones(8))
+            torch.compile(_probe, options=_options(pad_outputs=True))(torch.ones(8))
     except Exception as problem:  # whatever the compiler stack raises, eager code still works
         return f"compiling a test kernel failed ({type(problem).__name__})"
     return None

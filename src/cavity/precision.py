@@ -1,6 +1,6 @@
 """Products whose operands are rounded to bfloat16: half the time, where the processor has instructions for them.
 
-A correction of a few per cent may be wrong in its third digit. Rounding to 8 bits makes a single operand wrong by 2⁻⁹
+A correction of a few per cent may be wrong in its third digit. Rounding to 8 bits makes a single operand wrong by 2⁻⁸
 at most, and a sum of hundreds of them by much less; sums are taken in float32 and rounded once more.
 """
 

@@ -119,6 +119,15 @@ def test_ctrl_c_ends_a_sweep_and_says_how_to_go_on(tmp_path):
 
 
 def test_a_ctrl_c_that_python_drops_is_heard_all_the_same():
+    # A shell that starts tests in the background has SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _drop_a_ctrl_c()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _drop_a_ctrl_c():
     with interrupts() as came:
         workers = Workers(SimpleNamespace(config=tiny(), sizes=SimpleNamespace(validation=10), metric=""), 1, 2, came)
         # Where the exception goes to nobody, as in a destructor.

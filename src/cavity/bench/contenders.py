@@ -50,7 +50,7 @@ def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, c
 
 
 def series_in_use(trainer: AnyTrainer, x: Tensor) -> list[Series | None]:
-    """How each layer would sum its corrections to mean field for a mini-batch like x; None: exactly, or there are
+    """How each layer would sum its corrections to mean field for a mini-batch like x; None: edge by edge, or there are
     none."""
     if isinstance(trainer, BaselineTrainer):
         return [None] * len(trainer.net.point_weights())

@@ -120,4 +120,4 @@ class BareProducts:
     def seconds(self, layers: Sequence[LayerProducts]) -> float:
         """The least time of so many products of each kind."""
         pairs = zip((layer.counts for layer in layers), self.best, strict=True)
-        return sum(n * best for row, bests in pairs for n, best in zip(row, bests, strict=False) if n)
+        return sum(n * bests[kind] for row, bests in pairs for kind, n in enumerate(row) if n)

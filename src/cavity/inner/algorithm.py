@@ -34,7 +34,7 @@ class Site(Keyed):
     damping: float
     focusing: Focusing | None
     evidence: float
-    #: How BP and BPI evaluate their cavity sums, and how elementwise work is run.
+    #: How corrections to mean field are evaluated, and how elementwise work is run.
     evaluation: Evaluation
     run: Kernels
 
@@ -45,8 +45,8 @@ class Site(Keyed):
 
 
 class Series(NamedTuple):
-    """Cavity sums by a polynomial of degree ``order``, with a share of the factors evaluated exactly, and the products
-    beyond order 0 in ``half`` precision or not (``series.py``)."""
+    """Cavity sums, or their first order, by a polynomial of degree ``order``: with a share of the factors evaluated
+    exactly, and the products beyond order 0 in ``half`` precision or not (``series.py``)."""
 
     order: int
     share: float = 0.0
@@ -82,7 +82,7 @@ class Factor(NamedTuple):
     channel: Channel[Any]
     message: Fields | Target
     pre: Preactivation
-    #: How cavity sums around these factors are evaluated; None is edge by edge.
+    #: How corrections around these factors are evaluated; None is edge by edge, or none.
     series: Series | None = None
     #: g_kn and Γ_kn at the full preactivation, where the layer needs both.
     known_response: Response | None = None

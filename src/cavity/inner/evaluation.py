@@ -1,5 +1,5 @@
-"""How a layer's cavity sums are evaluated: exactly, by a series of fixed order, or by the cheapest series that is good
-enough.
+"""How a layer's corrections to mean field, its cavity sums, are evaluated: exactly, by a series of fixed order, or by
+the cheapest series that is good enough.
 
 Good enough is measured, not estimated: every few mini-batches the sums of a few units and a few samples are evaluated
 exactly (``looking.py``), and the cheapest series whose B and H agree with them to the tolerance, relative to the
@@ -54,7 +54,7 @@ def check_accuracy(accuracy: Accuracy) -> Accuracy:
 
 
 class Plan(NamedTuple):
-    """The series in use, None for edge by edge, and whether it is time to choose anew."""
+    """The series in use, None for edge by edge or for no corrections, and whether it is time to choose anew."""
 
     series: Series | None
     due: bool
@@ -89,24 +89,34 @@ class Evaluation:
         self.recent: list[Series | None] = []
         self.calls = 0
 
+    @property
+    def tolerance(self) -> float | None:
+        """How far sums may be off, relative to the largest; None where they are exact or of a given order."""
+        if self.accuracy is None:
+            return DEFAULT_TOLERANCE
+        return self.accuracy if isinstance(self.accuracy, float) else None
+
     def plan(self, site: Site, x: Tensor, samples: int | None = None, cavities: bool = True) -> Plan:
         """How to evaluate the layer's sums for mini-batch x, or this part of one of ``samples``; the counter of
-        mini-batches goes on. Without ``cavities`` there is a first order and nothing to choose but its precision: that
-        of a correction which is itself good to a tenth."""
-        if not site.channel.elementwise or self.accuracy == "exact":
+        mini-batches goes on. Without ``cavities``, as in AMP, there is a first order and nothing to look at: eight bits
+        of a correction that is itself good to a tenth will do, unless no tolerance is allowed."""
+        if not site.channel.elementwise:
+            return Plan(None, False)
+        half = half_pays(x, edges(site, len(x)))
+        if not cavities:
+            return Plan(Series(1, half=half and self.tolerance is not None), False)
+        if self.accuracy == "exact":
             return Plan(None, False)
         if isinstance(self.accuracy, int):
             return Plan(Series(self.accuracy), False)
-        size = edges(site, samples or len(x))
-        if self.accuracy is None and (x.dtype == torch.float64 or size < SMALL_EDGES):
+        small = edges(site, samples or len(x)) < SMALL_EDGES
+        if self.accuracy is None and (x.dtype == torch.float64 or small):
             return Plan(None, False)
-        if not cavities:
-            return Plan(Series(1, half=half_pays(x, size)), False)
         due = self._due() and x.device.type != "meta"
         self.calls += 1
         series = self.series
         # It may have been chosen on another machine, or for another device or batch size.
-        if series is not None and series.half and not half_pays(x, size):
+        if series is not None and series.half and not half:
             series = series._replace(half=False)
         return Plan(series, due)
 
@@ -123,10 +133,10 @@ class Evaluation:
         """Choose anew for means m (outputs, columns) and x̂ (samples, *input_shape); None is edge by edge, which costs
         less where only ``columns`` (outputs, d) are evaluated. Of several processes, each looks at its own samples, and
         the costliest of their choices counts for all."""
-        tolerance = DEFAULT_TOLERANCE if self.accuracy is None else float(self.accuracy)
+        assert self.tolerance is not None
         factor, want_inputs = Factor(site.channel, message, pre), site.below is not None
         density = 1.0 if columns is None else columns.shape[1] / m.shape[1]
-        chosen = choose(site.coupling, factor, m, x, want_inputs, tolerance, density)
+        chosen = choose(site.coupling, factor, m, x, want_inputs, self.tolerance, density)
         if team is not None:
             ordered = [*(s._replace(half=half) for s in candidates(want_inputs) for half in (True, False)), None]
             chosen = ordered[int(team.largest(torch.tensor([ordered.index(chosen)])))]

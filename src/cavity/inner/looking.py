@@ -96,8 +96,9 @@ def choose(
     tolerance: float,
     density: float = 1.0,
 ) -> Series | None:
-    """The cheapest series within a part of ``tolerance`` on the entries looked at; None if there is none that is
-    cheaper than ``density`` of all edges. Waits for the device."""
+    """The series that is cheapest in full precision of those within a part of ``tolerance`` on the entries looked at,
+    in half where that does too; None if there is none that is cheaper than ``density`` of all edges. Waits for the
+    device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = scale_of(largest_edge(m, x, coupling.bias))
     careful = bool(reach > CAREFUL_REACH * factor.pre.variance.min().sqrt())

@@ -60,7 +60,7 @@ def sweep(
     assert isinstance(output, Output)
     last = ups[-1].pre
     target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
-    loop = algorithm.has_cavities and _is_a_loop(sites, plans, x, going_on or remember)
+    loop = plans is not None and algorithm.has_cavities and _is_a_loop(sites, plans, x, going_on or remember)
     run_down = EAGER if output.branches or loop else run
     told = algorithm, sites, carries, ups, target, reinforcement, remember, plans
     if share is None:
@@ -70,10 +70,8 @@ def sweep(
     return Sweep(down.carries, floored + down.clamped, down.largest, [up.pre for up in ups])
 
 
-def _is_a_loop(sites: Sequence[Site], plans: Sequence[Plan] | None, x: Tensor, iterates: bool) -> bool:
+def _is_a_loop(sites: Sequence[Site], plans: Sequence[Plan], x: Tensor, iterates: bool) -> bool:
     """Whether the way down looks at its series or goes edge by edge over several chunks."""
-    if plans is None:
-        return False
     chunked = (
         plan.series is None and site.channel.elementwise and edges(site, len(x)) > CHUNK_EDGES
         for site, plan in zip(sites, plans, strict=True)
@@ -106,8 +104,8 @@ def sweep_down(
     remember: bool,
     plans: Sequence[Plan] | None,
 ) -> SweepDown:
-    """Fields from the last layer to the first, and the weights that they leave; ``plans`` say how each layer's cavity
-    sums are evaluated, None where there are none."""
+    """Fields from the last layer to the first, and the weights that they leave; ``plans`` say how each layer's
+    corrections are evaluated, None where there are none."""
     message: Fields | Target = target
     new, counts, largest = [], [], []
     for number in reversed(range(len(sites))):

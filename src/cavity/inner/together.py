@@ -60,15 +60,17 @@ def sweep_down_together(
     below it are still on the way down, and the weights follow when all are on their way."""
     reaches = common_reaches(sites, carries, ups, plans if algorithm.has_cavities else None, share)
     message: Fields | Target = target
-    found, sums = [], []
+    found, sums, used = [], [], []
     for number in reversed(range(len(sites))):
         site, carry, up = sites[number], carries[number], ups[number]
         series, due = (None, False) if plans is None else plans[number]
         if due:
             means = carry.weights.mean, up.inputs.mean
             series = site.evaluation.look(site, *means, message, up.pre, share.team, carry.columns)
+        used.append(series)
         part = run.call(
-            (hint, number, series),
+            # The layer above has laid out its message as its own series does.
+            (hint, number, *used[-2:]),
             layer_messages,
             algorithm,
             site,
