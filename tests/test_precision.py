@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cavity.couplings import Conv2d, Coupling, Dense
-from cavity.precision import SMALL_PRODUCT, half_pays, multiply
+from cavity.precision import SMALL_PRODUCT, _cpu_multiplies_bfloat16, half_pays, multiply
 
 
 @pytest.mark.parametrize("supported", [False, True])
@@ -17,6 +17,13 @@ def test_half_precision_is_for_large_products_of_float32_on_processors_that_have
     assert not half_pays(x, SMALL_PRODUCT - 1)
     assert not half_pays(x.double(), SMALL_PRODUCT)
     assert not half_pays(x.to("meta"), SMALL_PRODUCT)
+
+
+def test_the_environment_can_forbid_it(monkeypatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    for value, allowed in (("1", True), ("0", False)):
+        monkeypatch.setenv("CAVITY_BFLOAT16", value)
+        assert _cpu_multiplies_bfloat16.__wrapped__() is allowed
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 A correction of a few per cent may be wrong in its third digit. Rounding to 8 bits makes a single operand wrong by 2⁻⁸
 at most, and a sum of hundreds of them by much less; sums are taken in float32 and rounded once more.
+
+``CAVITY_BFLOAT16=0`` in the environment computes as processors without them do.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 
@@ -25,6 +28,8 @@ def half_pays(x: Tensor, multiplications: int) -> bool:
 
 @cache
 def _cpu_multiplies_bfloat16() -> bool:
+    if os.environ.get("CAVITY_BFLOAT16") == "0":
+        return False
     # torch tells since 2.11; before that nobody is asked, and float32 serves.
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return torch.backends.mkldnn.is_available() and bool(capabilities.get("avx512_bf16"))  # type: ignore[no-untyped-call]
