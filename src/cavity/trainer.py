@@ -65,9 +65,9 @@ class Trainer(Loop):
     ``accuracy`` says how "bp" and "bpi" evaluate their cavity sums: "exact", a series of the given order (int), or the
     cheapest that agrees with exact fields to a tolerance (float, relative to the largest); None is 1e-3 in float32 and
     exact in float64. On processors that multiply bfloat16, the corrections that these add to mean field are of that
-    where the tolerance allows it, and those of "amp" always, but never with "exact" or an order. ``compile`` fuses
-    elementwise work by torch.compile: True, False, or "auto", where ``fit`` compiles if the run is long enough to earn
-    it back.
+    where the tolerance allows it, and so are those of "amp" at 1e-3 and more; never with "exact" or an order.
+    ``compile`` fuses elementwise work by torch.compile: True, False, or "auto", where ``fit`` compiles if the run is
+    long enough to earn it back.
 
     ``distributed`` trains in all processes that torchrun started: each is given the same data and takes its share of
     every mini-batch. Errors are measured by the first process, which tells the others (docs/scaling.md).

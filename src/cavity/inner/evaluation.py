@@ -99,12 +99,12 @@ class Evaluation:
     def plan(self, site: Site, x: Tensor, samples: int | None = None, cavities: bool = True) -> Plan:
         """How to evaluate the layer's sums for mini-batch x, or this part of one of ``samples``; the counter of
         mini-batches goes on. Without ``cavities``, as in AMP, there is a first order and nothing to look at: eight bits
-        of a correction that is itself good to a tenth will do, unless no tolerance is allowed."""
+        of a correction that is itself good to a tenth will do, unless more is asked for than by default."""
         if not site.channel.elementwise:
             return Plan(None, False)
         half = half_pays(x, edges(site, len(x)))
         if not cavities:
-            return Plan(Series(1, half=half and self.tolerance is not None), False)
+            return Plan(Series(1, half=half and (self.tolerance or 0.0) >= DEFAULT_TOLERANCE), False)
         if self.accuracy == "exact":
             return Plan(None, False)
         if isinstance(self.accuracy, int):
