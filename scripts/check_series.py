@@ -45,6 +45,7 @@ def field_errors(trainer: cavity.Trainer, x: torch.Tensor, y: torch.Tensor) -> l
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--every", type=int, default=5, help="epochs between two looks")
     parser.add_argument("--rho", type=float, default=1.0001, help="rho of all layers but the last, which has 0.9")
     parser.add_argument("--seed", type=int, default=0)
@@ -60,7 +61,7 @@ def main() -> None:
     def look(trainer: cavity.Trainer, record: EpochRecord) -> None:
         if record.epoch % options.every and record.epoch != 1:
             return
-        index = torch.randint(len(dataset.x_train), (128,), generator=generator)
+        index = torch.randint(len(dataset.x_train), (options.batch_size,), generator=generator)
         errors = field_errors(trainer, dataset.x_train[index], dataset.y_train[index])
         series = [None if e.series is None else list(e.series) for e in trainer.evaluations[:2]]
         records.append(
@@ -89,6 +90,7 @@ def main() -> None:
         (dataset.x_train, dataset.y_train),
         validation=(dataset.x_test, dataset.y_test),
         epochs=options.epochs,
+        batch_size=options.batch_size,
         callbacks=[OnEpoch(look)],
     )
 

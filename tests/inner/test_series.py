@@ -14,8 +14,8 @@ from cavity.fusion import EAGER
 from cavity.inner.algorithm import Factor, Series
 from cavity.inner.cavity import Sums, exact_sums
 from cavity.inner.evaluation import Evaluation
-from cavity.inner.looking import CAREFUL_REACH, SHARES, choose, relative_error
-from cavity.inner.series import coefficients, horner, largest_edge, nodes, series_sums
+from cavity.inner.looking import CAREFUL_REACH, SHARES, careful_reach, choose, relative_error
+from cavity.inner.series import coefficients, horner, largest_edge, nodes, series_sums, worst_factors
 from cavity.messages import Fields, Preactivation, Target
 
 TOLERANCE = 1e-3
@@ -299,3 +299,20 @@ def test_edges_that_are_all_zero_are_no_trouble(accuracy: float | None) -> None:
         for series, exact in zip(*moved, strict=True):
             assert torch.isfinite(series).all()
             assert (series - exact).abs().max() <= TOLERANCE * exact.abs().max()
+
+
+@pytest.mark.parametrize("shape", [(64, 501), (300, 48)])
+@pytest.mark.parametrize("share", [1e-6, 0.001, 0.003, 0.2])
+def test_the_worst_factors_are_those_of_a_full_sort(shape: tuple[int, int], share: float) -> None:
+    misfits = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    # One sample with many of the worst, and one with none.
+    misfits[3, :40] += 1.0
+    misfits[5] = 0.0
+    found = worst_factors(misfits, share)
+    wanted = torch.topk(misfits.reshape(-1), max(1, int(share * misfits.numel()))).indices
+    assert sorted(found.tolist()) == sorted(wanted.tolist())
+
+
+def test_one_factor_matters_less_in_a_large_mini_batch() -> None:
+    assert careful_reach(16) == careful_reach(128) == CAREFUL_REACH
+    assert careful_reach(1024) == pytest.approx(CAREFUL_REACH * 2**0.5)

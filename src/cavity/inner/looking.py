@@ -33,7 +33,7 @@ GRADIENT_COST, SEARCH_COST = 0.2, 1.5
 #: Once the largest edge is within reach of the smallest √V, one mini-batch in a few holds factors that fit ten times
 #: worse: choose for much less, and never without a share of exact factors, which catches them wherever they come.
 MARGIN, CAREFUL_MARGIN = 0.7, 0.25
-CAREFUL_REACH = 0.3
+CAREFUL_REACH, CAREFUL_ROWS = 0.3, 128
 #: The order until the first look, whose misfits say where to look first.
 FIRST_ORDER = 3
 #: Units and factors that are looked at, and about how many factors the sums of H are taken over.
@@ -51,6 +51,12 @@ def candidates(want_inputs: bool, density: float = 1.0) -> list[Series]:
     """All series that are cheaper than exact evaluation of that part of the edges, the cheapest first."""
     found = [(cost(Series(order, share), want_inputs), Series(order, share)) for order in ORDERS for share in SHARES]
     return [series for products, series in sorted(found) if products < density * EXACT_COST]
+
+
+def careful_reach(rows: int) -> float:
+    """T/√V from which on a layer needs care. What order 2 leaves of one factor grows with its cube, and weighs less in
+    a field that ``rows`` factors add to, which grows like their root at least."""
+    return float(CAREFUL_REACH * max(1.0, rows / CAREFUL_ROWS) ** (1 / 6))
 
 
 class Look(NamedTuple):
@@ -101,7 +107,7 @@ def choose(
     device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = scale_of(largest_edge(m, x, coupling.bias))
-    careful = bool(reach > CAREFUL_REACH * factor.pre.variance.min().sqrt())
+    careful = bool(reach > careful_reach(len(X)) * factor.pre.variance.min().sqrt())
     tolerance = (CAREFUL_MARGIN if careful else MARGIN) * tolerance
 
     @cache
