@@ -90,8 +90,8 @@ def test_the_table_has_a_row_for_each_algorithm(capsys):
     assert "64-7-10, digits" in out
     rows = [line.split() for line in out.splitlines() if line.split()[:1] == ["16"]]
     assert [row[1] for row in rows] == ["BinaryNet", "MF"]
-    # batch, name, ms/step, s/epoch, two ratios, share with its sign, peak: no series is used on so small a network.
-    (_, _, ours, _, one, to_tuned, _, percent, _), (_, _, theirs, _, found, *_) = rows
+    # batch, name, ms/step, two ratios, share with its sign, peak: no series is used on so small a network.
+    (_, _, ours, one, to_tuned, _, percent, _), (_, _, theirs, found, *_) = rows
     assert (one, to_tuned, percent) == ("1.00", "–", "%")
     assert float(found) == pytest.approx(float(theirs) / float(ours), rel=0.02)
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 import torch
+from rich.console import Console
 
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.bench import accuracy, timing
 from cavity.bench.contenders import NAMES, NEED_COMPILER, build
 from cavity.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
+from cavity.bench.progress import Turns
 from cavity.bench.timing import best_of_turns, measure, ratio, train_seconds
 from cavity.data import load
+from cavity.display import bars
 
 CPU = torch.device("cpu")
 
@@ -84,6 +89,24 @@ def test_measure_covers_every_algorithm(digits):
         assert row.peak_bytes >= 32 * 11 * 4
     operations = {row.algorithm: row.product_operations for row in found}
     assert operations["binarynet"] < operations["mf"] < operations["amp"]
+
+
+def test_the_turns_that_are_over_are_told():
+    told = []
+    best = best_of_turns({"a": lambda: 2.0, "b": lambda: 1.0}, 2, told.append)
+    assert (best, told) == ({"a": 2.0, "b": 1.0}, [0, 1, 2, 3, 4])
+
+
+def test_the_time_left_follows_from_the_turns_so_far(monkeypatch):
+    clock = iter([0.0, 100.0, 110.0, 120.0])
+    monkeypatch.setattr("cavity.bench.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    shown = bars(Console(file=StringIO(), force_terminal=True))
+    turns = Turns(shown, 16, 4)
+    notes = []
+    for done in range(3):
+        turns(done)
+        notes.append(shown.tasks[0].fields["note"])
+    assert notes == ["warming up", "0:30 left", "0:20 left"]
 
 
 def test_too_large_a_batch_is_refused(digits):

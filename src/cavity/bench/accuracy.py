@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from cavity.bench.contenders import build
+from cavity.bench.contenders import TITLES, build
+from cavity.bench.timing import nobody
 from cavity.callbacks import Callback
 from cavity.metrics import EpochRecord, percent_wrong
 
@@ -71,8 +72,10 @@ def time_to_accuracy(
     epochs: int,
     seed: int,
     compile: bool,
+    tell: Callable[[str], object] = nobody,
 ) -> list[TimeToAccuracy]:
-    """Every contender on the same data and batches, an epoch each in turn, until it is there or ``epochs`` are done.
+    """Every contender on the same data and batches, an epoch each in turn, until it is there or ``epochs`` are done;
+    ``tell`` is told where each stands.
 
     What is compiled is compiled before the clock starts, on trainers that are thrown away.
     """
@@ -81,11 +84,12 @@ def time_to_accuracy(
         build(name, sizes, device, seed=seed, compile=compile).step(train[0][:batch_size], train[1][:batch_size])
     trainers = {name: build(name, sizes, device, seed=seed, compile=compile) for name in names}
     watches = {name: _Watch(target, test, len(train[0]) // batch_size) for name in names}
-    for _ in range(epochs):
+    for epoch in range(1, epochs + 1):
         for name in names:
             if not watches[name].reached:
                 trainers[name].fit(train, epochs=1, batch_size=batch_size, callbacks=[watches[name]])
                 trainers[name].batch = 0
+                tell(f"{TITLES[name]}: {watches[name].error:.2f} % in epoch {epoch}")
     return [
         TimeToAccuracy(
             algorithm=name,

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cavity.bench.accuracy import TimeToAccuracy
     from cavity.bench.field import Field
     from cavity.bench.table import Result
@@ -74,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--two-class", action="store_true", help="odd against even classes, one output unit")
     add("--device", default="cpu", help="cpu, cuda, …")
     add("--threads", type=positive, metavar="N", help="threads of torch; without it, as torch chooses")
-    add("--repeats", type=positive, default=5, metavar="N", help="turns of each algorithm: 5")
+    add("--repeats", type=positive, default=8, metavar="N", help="turns of each algorithm: 8")
     add("--steps", type=positive, metavar="N", help="steps in a turn: 512, the rhythm in which a series is looked at")
     add("--eager", action="store_true", help="compile nothing")
     add("--seed", type=int, default=0, metavar="N", help="of networks and batches: 0")
@@ -93,11 +95,12 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     with threads(args.threads):
         field = prepare(args, console.print)
-        result = timings(field, args, console.print)
+        result = timings(field, args, console)
         console.print(timing_table(result))
         if args.time_to_accuracy is not None:
             console.print(f"training to {args.time_to_accuracy:g} % test error")
-            result = replace(result, times_to_accuracy=accuracies(field, args))
+            with console.status("") as status:
+                result = replace(result, times_to_accuracy=accuracies(field, args, status.update))
             console.print(accuracy_table(result))
     if args.json is not None:
         args.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n", encoding="utf-8")
@@ -108,32 +111,38 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def timings(field: Field, args: argparse.Namespace, say: Callable[[str], object]) -> Result:
-    """Every batch size in turn; ``say`` is told which."""
+def timings(field: Field, args: argparse.Namespace, console: Console) -> Result:
+    """Every batch size in turn; the console shows which, and the time left for it."""
     from cavity.bench.machine import describe
+    from cavity.bench.progress import Turns
     from cavity.bench.table import Result
     from cavity.bench.timing import measure
+    from cavity.display import bars, say
     from cavity.inner.evaluation import INTERVAL
 
     steps = args.steps or INTERVAL
     found = []
-    for batch_size in args.batch_size:
-        say(f"batch size {batch_size}: {', '.join(field.names)}")
-        found += measure(
-            field.names,
-            field.sizes,
-            field.train,
-            batch_size,
-            steps=steps,
-            repeats=args.repeats,
-            seed=args.seed,
-            compile=field.compile,
-        )
+    with bars(console) as shown:
+        for batch_size in args.batch_size:
+            say(console, f"batch size {batch_size}: {', '.join(field.names)}")
+            found += measure(
+                field.names,
+                field.sizes,
+                field.train,
+                batch_size,
+                steps=steps,
+                repeats=args.repeats,
+                seed=args.seed,
+                compile=field.compile,
+                # The bare products take a turn, too.
+                tell=Turns(shown, batch_size, args.repeats * (len(field.names) + 1)),
+            )
     return Result(describe(field.device), field.dataset, field.sizes, steps, args.repeats, found, [])
 
 
-def accuracies(field: Field, args: argparse.Namespace) -> list[TimeToAccuracy]:
-    """Time to accuracy at the paper's batch size if it is among those asked for, else at the first."""
+def accuracies(field: Field, args: argparse.Namespace, tell: Callable[[str], object]) -> list[TimeToAccuracy]:
+    """Time to accuracy at the paper's batch size if it is among those asked for, else at the first; ``tell`` is told
+    where each stands."""
     from cavity.bench.accuracy import time_to_accuracy
 
     return time_to_accuracy(
@@ -146,6 +155,7 @@ def accuracies(field: Field, args: argparse.Namespace) -> list[TimeToAccuracy]:
         epochs=args.epochs,
         seed=args.seed,
         compile=field.compile,
+        tell=tell,
     )
 
 

@@ -45,7 +45,7 @@ def timing_table(result: Result) -> Table:
     table = Table(title=f"{network}, {result.dataset}", caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("batch", justify="right", no_wrap=True)
     table.add_column("algorithm", no_wrap=True)
-    for title in ("order", "ms/step", "s/epoch", "ratio", "to tuned", "share", "peak MB"):
+    for title in ("order", "ms/step", "ratio", "tuned", "share", "peak MB"):
         table.add_column(title, justify="right", no_wrap=True)
     sizes = [timing.batch_size for timing in result.timings]
     for place, timing in enumerate(result.timings):
@@ -60,7 +60,6 @@ def timing_row(timing: Timing) -> list[str]:
         TITLES[timing.algorithm],
         series_note(timing),
         f"{1e3 * timing.seconds_per_step:.3g}",
-        f"{timing.seconds_per_epoch:.3g}",
         "–" if timing.ratio is None else f"{timing.ratio:.2f}",
         "–" if timing.ratio_tuned is None else f"{timing.ratio_tuned:.2f}",
         f"{100 * timing.product_share:.0f} %",

@@ -74,12 +74,20 @@ def train_seconds(trainer: AnyTrainer, data: tuple[Tensor, Tensor], batch_size: 
     return clock.seconds / steps
 
 
-def best_of_turns(turns: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
-    """The least that each turn returned, when all were taken one after the other, ``repeats`` times."""
+def nobody(_: object) -> None:
+    """Listens to nothing."""
+
+
+def best_of_turns(
+    turns: Mapping[str, Callable[[], float]], repeats: int, tell: Callable[[int], object] = nobody
+) -> dict[str, float]:
+    """The least that each turn returned, when all were taken one after the other, ``repeats`` times. ``tell`` is told
+    how many are over, from 0 on."""
     best = dict.fromkeys(turns, float("inf"))
-    for _ in range(repeats):
-        for name, turn in turns.items():
-            best[name] = min(best[name], turn())
+    tell(0)
+    for over, name in enumerate(list(turns) * repeats, start=1):
+        best[name] = min(best[name], turns[name]())
+        tell(over)
     return best
 
 
@@ -99,8 +107,10 @@ def measure(
     repeats: int,
     seed: int,
     compile: bool,
+    tell: Callable[[int], object] = nobody,
 ) -> list[Timing]:
-    """Every contender at one batch size on data (x, y), ``steps`` steps a turn or as many as an epoch holds."""
+    """Every contender at one batch size on data (x, y), ``steps`` steps a turn or as many as an epoch holds; ``tell``
+    is told how many turns are over."""
     samples, device = len(data[0]), data[0].device
     if samples < 2 * batch_size:
         raise ValueError(f"batch size {batch_size} needs at least {2 * batch_size} samples, the data has {samples}")
@@ -122,7 +132,7 @@ def measure(
     turns: dict[str, Callable[[], float]] = {
         name: partial(train_seconds, trainer, data, batch_size, steps) for name, trainer in trainers.items()
     }
-    seconds = best_of_turns({**turns, "products": partial(products.turn, steps)}, repeats)
+    seconds = best_of_turns({**turns, "products": partial(products.turn, steps)}, repeats, tell)
     series = {name: series_in_use(trainer, batch[0]) for name, trainer in trainers.items()}
     layers = {name: needed(name, sizes, series[name]) for name in names}
     return [
