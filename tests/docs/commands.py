@@ -10,6 +10,7 @@ from cavity.cli import COMMANDS
 from cavity.cli.parser import Parser
 from docs.blocks import ROOT
 
+VARIABLE = re.compile(r"CAVITY_[A-Z0-9]+=")
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
@@ -22,6 +23,8 @@ def commands(code: str) -> list[list[str]]:
 def check_command(words: list[str]) -> None:
     """ValueError if a command line cannot be right: an unknown option, target or script."""
     match words:
+        case [setting, *rest] if VARIABLE.match(setting):
+            check_command(rest)
         case ["cavity", name, *rest]:
             if name not in COMMANDS:
                 raise ValueError(f"there is no command cavity {name}")

@@ -8,6 +8,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 from cavity.report.collect import summarize
 from cavity.report.page import write_page
@@ -125,8 +126,13 @@ def test_pointing_at_a_chart_shows_its_numbers(browser, pages, trained):
     tip = browser.find_element(By.CLASS_NAME, "tip")
     assert not tip.is_displayed()
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
-    ActionChains(browser).move_to_element(chart).perform()
-    assert tip.is_displayed()
+
+    def pointed(_: object) -> bool:
+        # A move before the scrolled page has been drawn meets what was there: a hand goes on moving.
+        ActionChains(browser).move_to_element_with_offset(chart, 0, 3).move_to_element(chart).perform()
+        return tip.is_displayed()
+
+    WebDriverWait(browser, 10).until(pointed)
     lines = tip.text.splitlines()
     assert lines[0] == "epoch 2"
     assert lines[1:3] == ["test", f"{trained.history[1].test_error:.5g}"]
