@@ -133,8 +133,6 @@ class Algorithm(Keyed):
     name: ClassVar[str]
     #: Whether ``down`` needs cavity sums, which have a cheap and an exact evaluation.
     has_cavities: ClassVar[bool] = False
-    #: Whether ``down`` adds corrections to the sums of mean field.
-    has_corrections: ClassVar[bool] = False
     #: Whether ``down`` needs Γ.
     needs_curvature: ClassVar[bool] = False
     #: The smallest V that the algorithm can stand, in units of what one uncertain weight adds to it.
@@ -143,6 +141,11 @@ class Algorithm(Keyed):
     @property
     def kernel_key(self) -> Hashable:
         return type(self)
+
+    @property
+    def has_corrections(self) -> bool:
+        """Whether ``down`` adds corrections to the sums of mean field."""
+        return self.has_cavities or self.needs_curvature
 
     @abstractmethod
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:

@@ -42,7 +42,6 @@ class AMP(Algorithm):
 
     name: ClassVar[str] = "amp"
     variance_floor: ClassVar[float] = EXPANSION_FLOOR
-    has_corrections: ClassVar[bool] = True
     needs_curvature: ClassVar[bool] = True
 
     def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:

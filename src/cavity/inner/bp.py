@@ -39,7 +39,6 @@ class BP(Algorithm):
 
     name: ClassVar[str] = "bp"
     has_cavities: ClassVar[bool] = True
-    has_corrections: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._first = BPI()

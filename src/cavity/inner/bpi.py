@@ -24,7 +24,6 @@ class BPI(Algorithm):
 
     name: ClassVar[str] = "bpi"
     has_cavities: ClassVar[bool] = True
-    has_corrections: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._uncorrected = MF()
