@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 
 import cavity
-from cavity.inner import skeleton, together
+from cavity.core.algorithms import skeleton, together
 
 SIZES = (784, 501, 501, 10)
 #: Numbers of the messages whose all-reduce is timed by itself.

@@ -23,8 +23,8 @@ import onnxruntime
 import torch
 
 import cavity
-from cavity.bench.machine import describe
 from cavity.runs import open_run
+from cavity.studies.bench.machine import describe
 
 TURNS, SINGLES, BATCH = 15, 100, 1000
 

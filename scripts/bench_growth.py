@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from cavity.bench.timing import measure
+from cavity.studies.bench.timing import measure
 
 WIDTHS = (501, 1001, 2001, 4001)
 BATCHES = (128, 256)

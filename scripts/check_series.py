@@ -18,8 +18,8 @@ import torch
 
 import cavity
 from cavity import data
-from cavity.callbacks import OnEpoch
-from cavity.metrics import EpochRecord
+from cavity.analysis.metrics import EpochRecord
+from cavity.training.callbacks import OnEpoch
 
 
 def field_errors(trainer: cavity.Trainer, x: torch.Tensor, y: torch.Tensor) -> list[float]:

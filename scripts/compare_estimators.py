@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import cavity
-from cavity import calibration
+from cavity.analysis import calibration
 
 SPLIT_SEED = 0
 GENERATOR_SEED = 1

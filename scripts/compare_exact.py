@@ -18,8 +18,8 @@ from scipy.stats import ttest_rel
 
 import cavity
 from cavity import data
+from cavity.analysis.metrics import score
 from cavity.data import Dataset
-from cavity.metrics import score
 
 KINDS = ("series", "exact")
 

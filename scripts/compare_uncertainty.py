@@ -29,10 +29,10 @@ import torch
 from torch import Tensor, nn
 
 import cavity
-from cavity import calibration
+from cavity.analysis import calibration
 from cavity.baselines import BinaryNet, BinaryNetTrainer
+from cavity.core.predict import point_preactivations
 from cavity.data import load
-from cavity.predict import point_preactivations
 from cavity.runs.config import polarizing_rho
 
 HELD_OUT = 5000

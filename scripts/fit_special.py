@@ -1,4 +1,4 @@
-"""Derive the polynomial coefficients of `cavity.special` and print them as Python source.
+"""Derive the polynomial coefficients of `cavity.core.special` and print them as Python source.
 
 Two functions of a ≥ 0 are fitted, both smooth, positive, and of order 1/a for large a:
 

@@ -22,13 +22,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import cavity
-from cavity.couplings import Dense
-from cavity.fusion import kernels
-from cavity.inner.algorithm import Factor, Series
-from cavity.inner.cavity import exact_sums
-from cavity.inner.looking import relative_error
-from cavity.inner.series import series_sums
-from cavity.messages import Fields, Preactivation
+from cavity.core.algorithms.base import Factor, Series
+from cavity.core.algorithms.edges import exact_sums
+from cavity.core.algorithms.series import series_sums
+from cavity.core.couplings import Dense
+from cavity.core.messages import Fields, Preactivation
+from cavity.engine.fusion import kernels
+from cavity.engine.looking import relative_error
 
 POLARISATIONS = (0.1, 0.4, 0.75, 0.9, 0.97, 0.99, 0.998)
 ORDERS = (1, 2, 3, 4, 6, 8)

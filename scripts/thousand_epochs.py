@@ -15,9 +15,9 @@ import torch
 
 import cavity
 from cavity import data
-from cavity.callbacks import Callback
-from cavity.inner import ALGORITHMS
-from cavity.priors import PRIORS
+from cavity.core.algorithms import ALGORITHMS
+from cavity.core.priors import PRIORS
+from cavity.training.callbacks import Callback
 
 RHOS = (1.0, 1.01, 1.1)
 

@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 import torch
 
-from cavity.calibration import Reliability, plot_reliability
+from cavity.analysis.calibration import Reliability, plot_reliability
 
 matplotlib.use("Agg")
 

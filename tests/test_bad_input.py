@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import cavity
-from cavity import memory
-from cavity.inner import BP
+from cavity.core.algorithms import BP
+from cavity.engine import allocation as memory
 
 NAN, INF = math.nan, math.inf
 

@@ -5,15 +5,15 @@ Importing this package is cheap: torch is imported with the first name that need
 
 from typing import TYPE_CHECKING
 
-from cavity._lazy import lazy
+from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
-    from cavity.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
-    from cavity.couplings import Conv2d, Dense
+    from cavity.core.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
+    from cavity.core.couplings import Conv2d, Dense
+    from cavity.core.network import Layer, Network, mlp
+    from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
-    from cavity.network import Layer, Network, mlp
-    from cavity.priors import Atoms, Binary, Gaussian, Ternary
-    from cavity.trainer import NonFiniteField, Trainer
+    from cavity.training.trainer import NonFiniteField, Trainer
 
 __version__ = "0.1.0"
 
@@ -40,25 +40,26 @@ __all__ = [
 ]
 
 _HOME = {
-    "cavity.channels": ("ArgMax", "GaussianOutput", "Identity", "Label", "ReLU", "Sign"),
-    "cavity.couplings": ("Conv2d", "Dense"),
+    "cavity.core.channels": ("ArgMax", "GaussianOutput", "Identity", "Label", "ReLU", "Sign"),
+    "cavity.core.couplings": ("Conv2d", "Dense"),
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
-    "cavity.network": ("Layer", "Network", "mlp"),
-    "cavity.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
-    "cavity.trainer": ("NonFiniteField", "Trainer"),
+    "cavity.core.network": ("Layer", "Network", "mlp"),
+    "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
+    "cavity.training.trainer": ("NonFiniteField", "Trainer"),
 }
-_MODULES = (
-    "calibration",
-    "callbacks",
-    "data",
-    "export",
-    "landscape",
-    "metrics",
-    "packed",
-    "report",
-    "runs",
-    "sweep",
-    "uncertainty",
-)
+#: Modules that people use by name, and where they live.
+_MODULES = {
+    "calibration": "cavity.analysis.calibration",
+    "callbacks": "cavity.training.callbacks",
+    "data": "cavity.data",
+    "export": "cavity.export",
+    "landscape": "cavity.analysis.landscape",
+    "metrics": "cavity.analysis.metrics",
+    "packed": "cavity.packed",
+    "report": "cavity.report",
+    "runs": "cavity.runs",
+    "sweep": "cavity.studies.sweep",
+    "uncertainty": "cavity.analysis.uncertainty",
+}
 
 __getattr__, __dir__ = lazy(__name__, {name: home for home, names in _HOME.items() for name in names}, _MODULES)

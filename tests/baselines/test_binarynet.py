@@ -10,8 +10,8 @@ import torch
 import cavity.data
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.baselines.binarynet import logits
-from cavity.callbacks import EarlyStop
-from cavity.fusion import compiler_problem
+from cavity.engine.fusion import compiler_problem
+from cavity.training.callbacks import EarlyStop
 
 
 def plain_sign(z):

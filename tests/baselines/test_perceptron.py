@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import cavity.data
+from cavity.analysis.metrics import TRAIN_SAMPLES, train_sample
 from cavity.baselines import (
     BinaryNet,
     BinaryNetTrainer,
@@ -14,7 +15,6 @@ from cavity.baselines import (
     Perceptron,
     PerceptronTrainer,
 )
-from cavity.metrics import TRAIN_SAMPLES, train_sample
 from cavity.runs import load_checkpoint, save_checkpoint
 
 

@@ -16,13 +16,13 @@ import pytest
 from rich.console import Console
 
 import cavity
-from cavity.callbacks import Callback
 from cavity.cli import main, train
 from cavity.cli.parser import Parser
-from cavity.display import LiveDisplay, duration
 from cavity.runs import Config, open_run
 from cavity.runs import train as train_run
 from cavity.runs.training import reopen, start
+from cavity.training.callbacks import Callback
+from cavity.training.display import LiveDisplay, duration
 from runs.helpers import TINY_DATA, assert_same_outcome, tiny
 
 TINY = [
@@ -205,7 +205,7 @@ def test_plain_lines_show_what_was_learnt_on_the_way_where_nothing_was_measured(
 
 
 def test_the_live_display(tmp_path, monkeypatch):
-    monkeypatch.setattr("cavity.display.REFRESH", 0.0)
+    monkeypatch.setattr("cavity.training.display.REFRESH", 0.0)
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=100, markup=False, highlight=False)
     session = start(tiny(), tmp_path / "run")

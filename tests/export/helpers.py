@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import cavity
+from cavity.core.network import Network
 from cavity.export import Inputs, Trained
-from cavity.network import Network
 
 #: Kind → sizes, options of ``mlp``, whether the inputs are pixels. Widths are no multiples of 8, 16, 32 or 64.
 KINDS = {

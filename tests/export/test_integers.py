@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cavity
+from cavity.analysis.metrics import class_index
 from cavity.export import ExportError, Inputs, Trained, describe
-from cavity.metrics import class_index
 from cavity.packed import PackedNetwork
 from export.helpers import KINDS, exact_classes, near_zero, network, samples, trained
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import cavity
-from cavity.messages import Fields, Moments
+from cavity.core.messages import Fields, Moments
 
 INPUTS, CLASSES = 6, 3
 OUTPUTS = {"label": 1, "argmax": CLASSES, "gaussian": 2}

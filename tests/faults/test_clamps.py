@@ -11,9 +11,9 @@ from rich.console import Console
 
 import cavity
 from cavity import report
-from cavity.callbacks import Callback
-from cavity.display import LiveDisplay, PlainDisplay
 from cavity.runs import load_checkpoint, resume, train
+from cavity.training.callbacks import Callback
+from cavity.training.display import LiveDisplay, PlainDisplay
 from runs.helpers import assert_same_outcome, tiny
 
 #: ρ that brings all weights to the bound in the second epoch, and one that brings none.

@@ -12,10 +12,10 @@ from hypothesis import assume, example, given, reject
 from hypothesis import strategies as st
 
 import cavity
-from cavity.callbacks import Callback
-from cavity.floors import FIELD_BOUND
-from cavity.inner.weights import Rule, certainty, update_weights
-from cavity.messages import Fields
+from cavity.core.floors import FIELD_BOUND
+from cavity.core.messages import Fields
+from cavity.core.posterior import Rule, certainty, update_weights
+from cavity.training.callbacks import Callback
 from faults.problems import ALGORITHMS, PRIORS, PROBLEMS, Problem, snapshot, unchanged
 from fuzzing import bounded
 

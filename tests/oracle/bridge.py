@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 import cavity
-from cavity.inner import ALGORITHMS, Algorithm
-from cavity.inner.variances import input_precision, weight_precision
-from cavity.messages import Fields, Moments
+from cavity.core.algorithms import ALGORITHMS, Algorithm
+from cavity.core.messages import Fields, Moments
+from cavity.core.variances import input_precision, weight_precision
 
 from .channels import weight_moments
 from .message_passing import Graph, Layer, conv_edges, dense_edges, run_minibatch

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from cavity.metrics import EpochRecord
+from cavity.analysis.metrics import EpochRecord
 from cavity.report.summary import Bins, Example, FirstLayer, LayerSummary, RunSummary, TestSummary
 
 HOSTILE = "</title><script>alert(1)</script>\"'&amp; $\\frac{$ \x07"

@@ -12,7 +12,8 @@ import torch
 from sklearn.datasets import load_digits
 
 import cavity
-from cavity import data, landscape, metrics
+from cavity import data
+from cavity.analysis import landscape, metrics
 from cavity.data import DataNotFound
 from cavity.report import collect
 from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, reliability, summarize

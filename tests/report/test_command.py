@@ -54,8 +54,6 @@ def test_no_run_there_is_an_error(tmp_path, capsys):
 
 
 def test_importing_the_command_is_cheap():
-    code = (
-        "import sys, cavity.report.command; print(*sorted({'torch', 'numpy', 'matplotlib', 'PIL'} & set(sys.modules)))"
-    )
+    code = "import sys, cavity.cli.report; print(*sorted({'torch', 'numpy', 'matplotlib', 'PIL'} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert loaded == []

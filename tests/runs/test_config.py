@@ -6,11 +6,11 @@ from dataclasses import fields
 
 import pytest
 
-from cavity.channels import ACTIVATIONS, OUTPUTS
+from cavity.analysis.metrics import TRAIN_SAMPLES
+from cavity.core.algorithms import ALGORITHMS
+from cavity.core.channels import ACTIVATIONS, OUTPUTS
+from cavity.core.priors import PRIORS
 from cavity.data import registry
-from cavity.inner import ALGORITHMS
-from cavity.metrics import TRAIN_SAMPLES
-from cavity.priors import PRIORS
 from cavity.runs import Config, config, measuring
 from cavity.runs.config import completed, polarizing_rho
 

@@ -39,7 +39,7 @@ def test_the_comparison_sees_one_bit(killing, tmp_path):
     import shutil
 
     from cavity.runs import load_checkpoint, save_checkpoint, train
-    from cavity.trainer import Trainer
+    from cavity.training.trainer import Trainer
     from runs.helpers import tiny
 
     one = train(tiny(epochs=1), tmp_path / "one")

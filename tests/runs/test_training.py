@@ -8,9 +8,9 @@ import shutil
 import pytest
 import torch
 
-from cavity.callbacks import Callback
 from cavity.runs import CheckpointError, Config, load_checkpoint, open_run, resume, train
-from cavity.runs.storage import only_writer
+from cavity.training.callbacks import Callback
+from cavity.util.files import only_writer
 from runs.helpers import TINY_DATA, assert_same_outcome, tiny
 
 VARIANTS = {

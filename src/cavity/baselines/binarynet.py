@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from cavity.baselines.classifier import Classifier, cross_entropy
 from cavity.baselines.optimizers import OPTIMIZERS, Optimizer, memory_state
 from cavity.baselines.trainer import BaselineTrainer
-from cavity.couplings import random_mask
-from cavity.couplings.base import check_sizes
+from cavity.core.couplings import random_mask
+from cavity.core.couplings.base import check_sizes
 
 #: Shapes of network and batch for which a compiled step is kept; the compiler's own eight are soon used up by a grid.
 COMPILED_SHAPES = 64

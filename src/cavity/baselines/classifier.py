@@ -12,8 +12,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from cavity.channels import ArgMax, Label, Output
-from cavity.predict import BATCH
+from cavity.core.channels import ArgMax, Label, Output
+from cavity.core.predict import BATCH
 
 
 class Classifier(nn.Module, ABC):

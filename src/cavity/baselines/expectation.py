@@ -31,8 +31,8 @@ from torch import Tensor
 
 from cavity.baselines.classifier import Classifier
 from cavity.baselines.trainer import BaselineTrainer
-from cavity.couplings.base import check_sizes
-from cavity.special import hazard, log_ndtr
+from cavity.core.couplings.base import check_sizes
+from cavity.core.special import hazard, log_ndtr
 
 WEIGHTS = ("binary", "gaussian")
 #: Least σ² relative to the number of inputs: fully polarised weights and units have none left.

@@ -19,8 +19,8 @@ from cavity.baselines.binarynet import binary_activation, just_above
 from cavity.baselines.classifier import Classifier, cross_entropy
 from cavity.baselines.optimizers import OPTIMIZERS, memory_state
 from cavity.baselines.trainer import BaselineTrainer
-from cavity.couplings import random_mask
-from cavity.couplings.base import check_sizes
+from cavity.core.couplings import random_mask
+from cavity.core.couplings.base import check_sizes
 
 ACTIVATIONS = ("sign", "relu")
 #: Step sizes that suit weights of size 1/√N; BinaryNet's 10 belongs to its scaled pre-activations.

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import Tensor
 
+from cavity.analysis.calibration import expected_calibration_error, negative_log_likelihood
+from cavity.analysis.landscape import mean_overlap
+from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
-from cavity.calibration import expected_calibration_error, negative_log_likelihood
-from cavity.couplings.base import check_sizes
-from cavity.data.batches import Batches
-from cavity.landscape import mean_overlap
-from cavity.loop import Listener, Loop, Pair
-from cavity.metrics import EpochRecord, percent_wrong, train_sample
+from cavity.core.couplings.base import check_sizes
+from cavity.training.batches import Batches
+from cavity.training.loop import Listener, Loop, Pair
 
 
 class BaselineTrainer(Loop):

@@ -16,11 +16,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("cavity.cli.train", "train a network into a run folder, or go on with one"),
     "evaluate": ("cavity.cli.evaluate", "accuracy, confusion and calibration of a run"),
     "predict": ("cavity.cli.predict", "classes and probabilities for new samples"),
-    "export": ("cavity.export.command", "a network of bits for NumPy, C or ONNX"),
-    "report": ("cavity.report.command", "one HTML page that shows runs side by side"),
-    "sweep": ("cavity.sweep.command", "search for the options that suit the data"),
-    "reproduce": ("cavity.experiments.command", "run the paper's experiments and set them beside its numbers"),
-    "bench": ("cavity.bench.command", "measure how fast training is on this machine"),
+    "export": ("cavity.cli.export", "a network of bits for NumPy, C or ONNX"),
+    "report": ("cavity.cli.report", "one HTML page that shows runs side by side"),
+    "sweep": ("cavity.cli.sweep", "search for the options that suit the data"),
+    "reproduce": ("cavity.cli.reproduce", "run the paper's experiments and set them beside its numbers"),
+    "bench": ("cavity.cli.bench", "measure how fast training is on this machine"),
     "data": ("cavity.cli.data", "list, get and locate data sets"),
 }
 INTERRUPTED = 130

@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out}")
     import torch
 
-    from cavity.metrics import class_index
+    from cavity.analysis.metrics import class_index
     from cavity.runs.folder import open_run
     from cavity.runs.inputs import Samples, read_samples
-    from cavity.runs.storage import write_whole
+    from cavity.util.files import write_whole
 
     opened = open_run(args.run)
     net, task = opened.load_network(), opened.load_checkpoint().task

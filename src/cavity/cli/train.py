@@ -156,7 +156,7 @@ def _say(args: argparse.Namespace, text: str) -> None:
 
 def _started(args: argparse.Namespace, given: dict[str, Any]) -> Session:
     config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**given)
-    from cavity.distributed import launched
+    from cavity.engine.distributed import launched
     from cavity.runs.training import start
 
     return start(config, args.out, force=args.force, distributed=launched())
@@ -171,7 +171,7 @@ def _resumed(args: argparse.Namespace, given: dict[str, Any]) -> Session:
             f"{option} does not go with --resume, which goes on with what {args.resume}/config.toml says; "
             f"for a new run: --config {args.resume}/config.toml --out RUN"
         )
-    from cavity.distributed import launched
+    from cavity.engine.distributed import launched
     from cavity.runs.training import reopen
 
     return reopen(args.resume, **given, distributed=launched())
@@ -195,7 +195,7 @@ def _train(session: Session, args: argparse.Namespace) -> None:
 def _display(session: Session) -> Any:
     from rich.console import Console
 
-    from cavity.display import LiveDisplay, PlainDisplay
+    from cavity.training.display import LiveDisplay, PlainDisplay
 
     console, config = Console(markup=False, highlight=False), session.run.config
     console.print(f"{Path(config.dataset).name}: {describe(session)}", soft_wrap=True)

@@ -17,16 +17,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from cavity.callbacks import Callback
-from cavity.data.batches import Batches
+from cavity.analysis.uncertainty import draw_weights, predict_with
+from cavity.core.network import Network, mlp
 from cavity.estimator import defaults
 from cavity.estimator.listeners import KeepBest, display
-from cavity.network import Network, mlp
-from cavity.trainer import Trainer
-from cavity.uncertainty import draw_weights, predict_with
+from cavity.training.batches import Batches
+from cavity.training.callbacks import Callback
+from cavity.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from cavity.channels import Output
+    from cavity.core.channels import Output
 
 #: Seeds are drawn from ``random_state`` below this, its usual bound.
 SEED_BOUND = np.iinfo(np.int32).max

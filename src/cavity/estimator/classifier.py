@@ -13,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
-from cavity.callbacks import Callback
+from cavity.analysis.uncertainty import Uncertainty, predictive_entropy
 from cavity.estimator.base import MessagePassingEstimator
-from cavity.uncertainty import Uncertainty, predictive_entropy
+from cavity.training.callbacks import Callback
 
 Entropies = Uncertainty[NDArray[np.float64]]
 
@@ -115,7 +115,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     def predictive_entropy(self, X: ArrayLike, n: int = 30, random_state: int | None = None) -> Entropies:
         """Entropy of the predictions (samples,) in nats, as (total, aleatoric, epistemic), from ``n`` weight draws.
 
-        The epistemic part is the mutual information of label and weights: see ``cavity.uncertainty``.
+        The epistemic part is the mutual information of label and weights: see ``cavity.analysis.uncertainty``.
         """
         x = self._checked(X)
         if len(self.classes_) == 1:

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from cavity.priors import Gaussian, Prior
+from cavity.core.priors import Gaussian, Prior
 from cavity.runs.config import polarizing_rho
 
 #: Few samples: at least so many mini-batches an epoch.

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cavity.callbacks import Callback
-from cavity.channels import GaussianOutput
-from cavity.display import LiveDisplay, PlainDisplay, duration
+from cavity.core.channels import GaussianOutput
+from cavity.training.callbacks import Callback
+from cavity.training.display import LiveDisplay, PlainDisplay, duration
 
 if TYPE_CHECKING:
     from rich.console import Console
     from torch import Tensor
 
-    from cavity.metrics import EpochRecord
-    from cavity.network import Network
-    from cavity.pasp import StepInfo
-    from cavity.trainer import Trainer
+    from cavity.analysis.metrics import EpochRecord
+    from cavity.core.network import Network
+    from cavity.core.pasp import StepInfo
+    from cavity.training.trainer import Trainer
 
 #: No noise variance below this share of the target's own: a network that fits every sample must not become certain.
 SMALLEST_NOISE = 1e-3

@@ -11,10 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
-from cavity.callbacks import Callback
-from cavity.channels import GaussianOutput
+from cavity.core.channels import GaussianOutput
 from cavity.estimator.base import MessagePassingEstimator
 from cavity.estimator.listeners import SMALLEST_NOISE, EstimateNoise, mean_residual
+from cavity.training.callbacks import Callback
 
 #: Variance of the noise that training starts from, in units of the target's own: between all and nothing explained.
 FIRST_NOISE = 0.3

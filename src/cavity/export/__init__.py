@@ -11,7 +11,7 @@ Importing this package is cheap: torch is imported with the first name that need
 
 from typing import TYPE_CHECKING
 
-from cavity._lazy import lazy
+from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
     from cavity.export.integers import describe

@@ -18,9 +18,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.channels import ArgMax, Label, Sign
+from cavity.core.channels import ArgMax, Label, Sign
+from cavity.core.network import Layer, Network
 from cavity.export.trained import ExportError, Inputs, Trained, require_dense
-from cavity.network import Layer, Network
 from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
 
 #: Bits of the factors a_i, as many as a float32 has.

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity.channels import Sign
+from cavity.core.channels import Sign
+from cavity.core.floors import VARIANCE_FLOOR
+from cavity.core.network import Layer, Network
+from cavity.core.special import MILLS_32, MILLS_64
 from cavity.export.graph import Graph
 from cavity.export.trained import ExportError
-from cavity.floors import VARIANCE_FLOOR
-from cavity.network import Layer, Network
-from cavity.special import MILLS_32, MILLS_64
 
 
 class Gaussian(NamedTuple):

@@ -11,13 +11,13 @@ import math
 import numpy as np
 import torch
 
-from cavity.channels import ArgMax, Label
-from cavity.channels.classes import POINTS, REACH, SPACING
-from cavity.channels.quadrature import NODES, STEP_MARKS, SUPPORT
+from cavity.core.channels import ArgMax, Label
+from cavity.core.channels.classes import POINTS, REACH, SPACING
+from cavity.core.channels.quadrature import NODES, STEP_MARKS, SUPPORT
+from cavity.core.network import Network
 from cavity.export.graph import DOUBLE, FLOAT, Graph
 from cavity.export.onnx_bayes import mills_ratio, upper_tail
 from cavity.export.trained import ExportError
-from cavity.network import Network
 
 REACH_32, SPACING_32, POINTS_32 = (table[torch.float32] for table in (REACH, SPACING, POINTS))
 

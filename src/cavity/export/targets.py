@@ -11,7 +11,7 @@ from cavity.export.c_text import prefix_of
 from cavity.export.integers import describe
 from cavity.export.trained import Trained
 from cavity.packed.file import dumps
-from cavity.runs.storage import write_whole
+from cavity.util.files import write_whole
 
 
 def to_packed(trained: Trained, path: str | os.PathLike[str], *, force: bool = False) -> list[Path]:

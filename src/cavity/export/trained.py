@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cavity.couplings import Dense
+from cavity.core.couplings import Dense
+from cavity.core.network import Network
 from cavity.data.registry import split_name
-from cavity.network import Network
 
 if TYPE_CHECKING:
     from cavity.runs.folder import Run

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cavity.calibration import ECE_BINS, brier_score
-from cavity.channels import ArgMax, GaussianOutput, Label
-from cavity.couplings import Conv2d
+from cavity.analysis.calibration import ECE_BINS, brier_score
+from cavity.analysis.metrics import EpochRecord, class_index
+from cavity.core.channels import ArgMax, GaussianOutput, Label
+from cavity.core.couplings import Conv2d
+from cavity.core.network import Layer, Network
 from cavity.data import DataError, DataNotFound, Dataset
-from cavity.metrics import EpochRecord, class_index
-from cavity.network import Layer, Network
 from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
 
 #: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.

@@ -11,7 +11,7 @@ from cavity.report.summary import RunSummary
 from cavity.report.wording import error, fixed
 
 if TYPE_CHECKING:
-    from cavity.metrics import EpochRecord
+    from cavity.analysis.metrics import EpochRecord
 
 Metric = Callable[["EpochRecord"], float | None]
 EPOCH = "epoch"

@@ -21,7 +21,7 @@ from cavity.report.palette import DARK, LIGHT, variables
 from cavity.report.pictures import png_uri
 from cavity.report.summary import RunSummary
 from cavity.report.wording import listed
-from cavity.runs.storage import write_whole
+from cavity.util.files import write_whole
 
 
 def write_page(runs: Sequence[RunSummary], out: str | os.PathLike[str]) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from cavity.metrics import EpochRecord
+    from cavity.analysis.metrics import EpochRecord
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ Importing this package is cheap: torch is imported with the first name that need
 
 from typing import TYPE_CHECKING
 
-from cavity._lazy import lazy
+from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
     from cavity.runs.checkpoint import Checkpoint, CheckpointError, SaveCheckpoint, load_checkpoint, save_checkpoint

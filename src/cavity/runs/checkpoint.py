@@ -22,16 +22,16 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from cavity.callbacks import Callback
-from cavity.runs.storage import write_whole
+from cavity.training.callbacks import Callback
+from cavity.util.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cavity.analysis.metrics import EpochRecord
+    from cavity.core.pasp import StepInfo
     from cavity.data import Dataset
-    from cavity.metrics import EpochRecord
-    from cavity.pasp import StepInfo
-    from cavity.trainer import Trainer
+    from cavity.training.trainer import Trainer
 
 FORMAT, VERSION = "cavity checkpoint", "1"
 BLANK = "0" * 64

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cavity.calibration import brier_score, expected_calibration_error, negative_log_likelihood
-from cavity.metrics import class_index
-from cavity.network import Network
+from cavity.analysis.calibration import brier_score, expected_calibration_error, negative_log_likelihood
+from cavity.analysis.metrics import class_index
+from cavity.core.network import Network
 
 
 @dataclass(frozen=True)

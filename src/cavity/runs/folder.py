@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config
-from cavity.runs.storage import append_line, write_whole
+from cavity.util.files import append_line, write_whole
 
 if TYPE_CHECKING:
+    from cavity.analysis.metrics import EpochRecord
+    from cavity.core.network import Network
     from cavity.data import Dataset
-    from cavity.metrics import EpochRecord
-    from cavity.network import Network
     from cavity.runs.checkpoint import Checkpoint, Task
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
@@ -37,7 +37,7 @@ class Run:
     @property
     def records(self) -> list[EpochRecord]:
         """What was measured after each epoch so far. A last line that a crash cut short does not count."""
-        from cavity.metrics import EpochRecord
+        from cavity.analysis.metrics import EpochRecord
 
         file = self.path / METRICS
         content = file.read_bytes() if file.is_file() else b""
@@ -148,8 +148,8 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 def build_network(config: Config, inputs: int, classes: int) -> Network:
     """The network that ``config``, complete, describes, for samples of ``inputs`` features in ``classes`` classes."""
-    from cavity.channels import ArgMax, Label
-    from cavity.network import mlp
+    from cavity.core.channels import ArgMax, Label
+    from cavity.core.network import mlp
 
     assert config.hidden is not None
     assert config.output is not None

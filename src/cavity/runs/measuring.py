@@ -21,7 +21,7 @@ NOTHING_TO_SPEAK_OF = 1e9
 def interval(algorithm: str, samples: int, test_samples: int, weights: int) -> int:
     """Epochs of ``samples`` between two measurements on ``test_samples`` and a part of the training set."""
     # Where this is asked torch is in use already; the command line's help, which imports this file, can do without.
-    from cavity.metrics import TRAIN_SAMPLES
+    from cavity.analysis.metrics import TRAIN_SAMPLES
 
     measured = test_samples + min(samples, TRAIN_SAMPLES)
     if measured * weights <= NOTHING_TO_SPEAK_OF:

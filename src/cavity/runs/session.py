@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cavity.callbacks import Callback
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.config import Config
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
-from cavity.runs.storage import only_writer
-from cavity.trainer import Trainer
+from cavity.training.callbacks import Callback
+from cavity.training.trainer import Trainer
+from cavity.util.files import only_writer
 
 if TYPE_CHECKING:
+    from cavity.analysis.metrics import EpochRecord
+    from cavity.core.pasp import StepInfo
     from cavity.data import Dataset
-    from cavity.metrics import EpochRecord
-    from cavity.pasp import StepInfo
 
 #: Steps between two occasions on which several processes agree whether to stop.
 AGREE_EVERY = 16

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cavity.callbacks import Callback
+from cavity.training.callbacks import Callback
 
 if TYPE_CHECKING:
-    from cavity.metrics import EpochRecord
-    from cavity.pasp import StepInfo
-    from cavity.trainer import Trainer
+    from cavity.analysis.metrics import EpochRecord
+    from cavity.core.pasp import StepInfo
+    from cavity.training.trainer import Trainer
 
 
 def require_tensorboard() -> None:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from cavity.callbacks import Callback
 from cavity.data import names
 from cavity.data.registry import split_name
-from cavity.distributed import Team, join
+from cavity.engine.distributed import Team, join
 from cavity.runs.config import Config, completed
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
 from cavity.runs.session import Session, differing
-from cavity.runs.storage import new_folder, only_writer, require_free
-from cavity.trainer import Trainer
+from cavity.training.callbacks import Callback
+from cavity.training.trainer import Trainer
+from cavity.util.files import new_folder, only_writer, require_free
 
 if TYPE_CHECKING:
     from cavity.data import Dataset

@@ -1,0 +1,210 @@
+"""Search for the options that suit the data: many short runs, judged by a part of the training set.
+
+    cavity sweep --dataset fashion-mnist --hidden 101 --trials 40 --jobs 2 --out sweeps/first
+    cavity sweep --dataset digits --rho 0.99..1.01 --hidden '51,51|101,101|201' --search rho,hidden
+    cavity sweep --resume sweeps/first --trials 80      on after an interruption, or further
+    cavity train --config sweeps/first/best.toml --out runs/best
+
+rho, damping, init and hidden are searched, but for those that are given one value; last-rho, that of the last layer, if
+--search names it. A range is LOW..HIGH, a list of hidden layers has | between them. All other options are those of
+cavity train, for every trial the same; what --config has is where the search begins. The test set is not looked at.
+
+In Python: sweep = cavity.sweep.run(cavity.runs.Config(dataset="digits"), cavity.sweep.Space(("rho", "init")),
+"sweeps/first", trials=40, jobs=2); sweep.best; cavity.runs.train(sweep.best_config)
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from cavity.cli.parser import UsageError
+from cavity.cli.train import add_option, given_options, numbers, widths
+from cavity.runs.config import Config
+from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
+from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
+from cavity.util.processes import end_on_terminate
+
+if TYPE_CHECKING:
+    from cavity.studies.sweep.folder import Sweep
+
+INTERRUPTED = 130
+FAILED = 1
+#: What may be given beside --resume.
+WITH_RESUME = ("trials", "jobs", "quiet", "data_dir")
+
+
+class Searched:
+    """What was written for an option that can be searched: one ``value``, or a range or list of ``several``."""
+
+    def __init__(self, value: Any = None, several: Any = None) -> None:
+        self.value, self.several = value, several
+
+
+def range_or_numbers(text: str) -> Searched:
+    """``0.99..1.001``, or what ``cavity train`` takes."""
+    low, dots, high = text.partition("..")
+    if not dots:
+        return Searched(value=numbers(text))
+    try:
+        return Searched(several=(float(low), float(high)))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a range such as 0.5..0.9, or a number, got {text!r}") from None
+
+
+def choices_or_widths(text: str) -> Searched:
+    """``51,51|101,101|201``, or what ``cavity train`` takes."""
+    found = [tuple(widths(part)) for part in text.split("|")]
+    return Searched(several=tuple(found)) if "|" in text else Searched(value=list(found[0]))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``rho,damping,last-rho``."""
+    return tuple(word.strip().replace("-", "_") for word in text.split(",") if word.strip())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What concerns the sweep, what can be searched, and the other options of ``Config``."""
+    add = parser.add_argument
+    add("--out", metavar="SWEEP", help="the sweep's folder (default: a new one below sweeps/)")
+    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials moves its end")
+    add("--trials", type=int, metavar="N", help=f"trials in all (default: {TRIALS})")
+    add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
+    add("--objective", choices=list(OBJECTIVES), help="what is made small, on held-out samples (default: error)")
+    add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
+    add("--no-prune", action="store_true", help="train all trials to their end, the bad ones too")
+    add("--quiet", action="store_true", help="print nothing but the sweep's folder")
+    add("--config", metavar="FILE", help="read options from a TOML file; those given here win")
+    searched = parser.add_argument_group("what to search")
+    listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
+    searched.add_argument("--search", type=names, metavar="A,B", help=f"of {listed} (default: the first four)")
+    options = parser.add_argument_group("what to train")
+    about = {item.name: item.metadata for item in fields(Config)}
+    for name in about:
+        if name not in SEARCHABLE:
+            add_option(options, name, about[name])
+    for name in SEARCHABLE:
+        searched.add_argument(
+            flag(name),
+            dest=name,
+            type=choices_or_widths if name == "hidden" else range_or_numbers,
+            metavar="N,N|N" if name == "hidden" else "LOW..HIGH",
+            default=argparse.SUPPRESS,
+            help=about[name]["help"] if name in about else "rho of the last layer",
+        )
+
+
+def asked(args: argparse.Namespace) -> tuple[Config, Space]:
+    """The configuration and the space that a command line asks for."""
+    written: dict[str, Searched] = {name: getattr(args, name) for name in SEARCHABLE if hasattr(args, name)}
+    one = {name: found.value for name, found in written.items() if found.several is None}
+    several = {name: found.several for name, found in written.items() if found.several is not None}
+    if "last_rho" in one:
+        raise UsageError("--last-rho takes a range, e.g. 0.5..0.99; to fix it, give --rho a number for each layer")
+    search = args.search or tuple(n for n in SEARCHABLE if n in several or (n in DEFAULT and n not in one))
+    for name in search:
+        if name in one:
+            form = "'51,51|101,101'" if name == "hidden" else "LOW..HIGH"
+            raise UsageError(f"{flag(name)} has one value but --search names it: give {flag(name)} {form}, or neither")
+    for name in several:
+        if name not in search:
+            raise UsageError(f"{flag(name)} has a range but --search does not name it")
+    if not search:
+        raise UsageError("nothing is left to search: give an option a range, e.g. --damping 0.5..0.9")
+    if len(one.get("init", [0])) != 1:
+        raise UsageError(f"--init must be one number or a range, got {len(one['init'])} numbers")
+    fixed = {name: value for name, value in given_options(args).items() if name not in SEARCHABLE}
+    fixed |= {name: value[0] if name == "init" else value for name, value in one.items()}
+    config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**fixed)
+    return config, Space(search, **several)
+
+
+def run(args: argparse.Namespace) -> int:
+    from cavity.studies.sweep.study import require_optuna
+
+    require_optuna()
+    sweep = _resumed(args) if args.resume else _started(args)
+    try:
+        with end_on_terminate():
+            _work(sweep, args)
+    except KeyboardInterrupt:
+        _say(args, f"stopped; go on with: cavity sweep --resume {sweep.path}")
+        return INTERRUPTED
+    return _publish(sweep, args)
+
+
+def _started(args: argparse.Namespace) -> Sweep:
+    from cavity.studies.sweep.running import prepare
+
+    config, space = asked(args)
+    written = {name: getattr(args, name) for name in ("trials", "objective", "validation")}
+    options = {name: value for name, value in written.items() if value is not None}
+    return prepare(config, space, args.out, prune=not args.no_prune, **options)
+
+
+def _resumed(args: argparse.Namespace) -> Sweep:
+    from cavity.studies.sweep.running import reopen
+
+    given = {name for name, value in vars(args).items() if value is not None and value is not False}
+    for name in given - {"resume", *WITH_RESUME}:
+        raise UsageError(
+            f"{flag(name)} does not go with --resume, which goes on with what {args.resume}/sweep.toml says"
+        )
+    return reopen(args.resume, trials=args.trials, data_dir=getattr(args, "data_dir", None))
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _work(sweep: Sweep, args: argparse.Namespace) -> None:
+    from cavity.studies.sweep.running import Silent, work
+
+    if args.quiet:
+        work(sweep, args.jobs, Silent())
+        return
+    from rich.console import Console
+
+    from cavity.studies.sweep.progress import Display
+    from cavity.studies.sweep.table import described
+
+    done = sum(trial.state != "open" for trial in sweep.trials)
+    display = Display(Console(), sweep.plan, done)
+    display.say(described(sweep))
+    with display.shown():
+        work(sweep, args.jobs, display)
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.quiet:
+        print(text)
+
+
+def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
+    """Draw the picture, show the best trials, and say what to do with them."""
+    from rich.console import Console
+
+    from cavity.studies.sweep.folder import BEST, PICTURE, best, describe
+    from cavity.studies.sweep.plot import save_picture
+    from cavity.studies.sweep.table import mattered, summary, table
+
+    trials = sweep.trials
+    paths, found = save_picture(sweep.plan, trials, sweep.path / PICTURE)
+    first = best(trials)
+    if args.quiet:
+        print(sweep.path)
+        return FAILED if first is None else 0
+    console = Console(markup=False, highlight=False)
+    console.print(table(sweep.plan, trials), soft_wrap=True)
+    console.print(f"{summary(trials)}; {mattered(found)}", soft_wrap=True)
+    console.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
+    if first is None:
+        console.print("no trial is complete, so there is no best one", soft_wrap=True)
+        return FAILED
+    console.print(
+        f"best: trial {first.number}, validation {describe(sweep.plan, first.value)}; train it on the whole training "
+        f"set with: cavity train --config {sweep.path / BEST} --out RUN",
+        soft_wrap=True,
+    )
+    return 0

@@ -1,0 +1,99 @@
+"""What every channel offers: the free energy φ of one unit and its derivatives.
+
+    φ(B, A, ω, V) = log ∫ dx dz  e^{Bx − ½Ax²} P(x|z) 𝒩(z; ω, V)          activations
+    φ(y, ω, V)    = log ∫ dz     P(y|z) 𝒩(z; ω, V)                        outputs
+
+The Gaussian is normalised, so φ of an output is a log-likelihood. All methods are elementwise on tensors that
+broadcast against each other, except where a class says otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic
+
+import torch
+from torch import Tensor
+
+from cavity.core.messages import Fields, Incoming, Moments, Preactivation, Response, Target
+
+
+class Channel(ABC, Generic[Incoming]):
+    """A factor seen from below: it is sent (ω, V) and answers with (g, Γ)."""
+
+    #: False where the units of a sample are coupled, so that no single edge can be taken out of ω.
+    elementwise: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(self, message: Incoming, pre: Preactivation) -> Tensor:
+        """φ, one number per unit (per sample where the units are coupled)."""
+
+    @abstractmethod
+    def gradient(self, message: Incoming, pre: Preactivation) -> Tensor:
+        """g = ∂_ω φ, shaped like ω."""
+
+    @abstractmethod
+    def response(self, message: Incoming, pre: Preactivation) -> Response:
+        """g = ∂_ω φ and Γ = −∂²_ω φ, shaped like ω."""
+
+
+class Activation(Channel[Fields]):
+    """An activation x ~ P(x|z) between two layers. Its message is what came down, (B, A)."""
+
+    #: E[x²] where it is the same for every distribution on x, else None.
+    second_moment: ClassVar[float | None] = None
+    #: Whether φ depends on A at all.
+    uses_precision: ClassVar[bool] = True
+
+    @abstractmethod
+    def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
+        """x̂ = ∂_B φ and Δ = ∂²_B φ, shaped like ω; ``None``: nothing has come down yet, B = A = 0."""
+
+    @abstractmethod
+    def forward(self, z: Tensor) -> Tensor:
+        """The most probable activation for a known preactivation z."""
+
+    @abstractmethod
+    def clamped(self, message: Fields, pre: Preactivation) -> Tensor | None:
+        """How many units needed a floor to keep φ finite, a 0-dimensional count; None: it never happens."""
+
+
+class Output(Channel[Target]):
+    """The likelihood P(y|z) on top of the network. Its message is the target."""
+
+    @property
+    def branches(self) -> bool:
+        """Whether what is computed depends on values, so that no compiled graph can hold it."""
+        return False
+
+    @abstractmethod
+    def target(self, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
+        """The message of labels y for the last preactivation, in its shape and type."""
+
+    @abstractmethod
+    def check(self, y: Tensor, samples: int, outputs: int) -> None:
+        """Raise ValueError if y has the wrong shape or type for a last layer of ``outputs`` units."""
+
+    @abstractmethod
+    def check_values(self, y: Tensor, outputs: int) -> None:
+        """Raise ValueError if a label is outside the set. Reads the values: not for a device's hot path."""
+
+    @abstractmethod
+    def predict(self, z: Tensor) -> Tensor:
+        """The most probable y for known preactivations z, (samples, outputs)."""
+
+    @abstractmethod
+    def decide(self, pre: Preactivation) -> Tensor:
+        """The most probable y under 𝒩(ω, V)."""
+
+    @abstractmethod
+    def probabilities(self, pre: Preactivation) -> Tensor:
+        """P(y) of each class under 𝒩(ω, V), (samples, classes); rows sum to 1."""
+
+
+def check_units(name: str, y: Tensor, samples: int, outputs: int) -> None:
+    """One number per sample and output unit; a single output may leave its axis out."""
+    allowed = [(samples, outputs)] + ([(samples,)] if outputs == 1 else [])
+    if tuple(y.shape) not in allowed:
+        shapes = " or ".join(str(shape) for shape in allowed)
+        raise ValueError(f"y must have shape {shapes} for {name}, got {tuple(y.shape)}")

@@ -1,0 +1,65 @@
+"""Every unit sees every input."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cavity.core.couplings.base import Coupling, check_sizes
+
+#: Up to so many rows a product is faster with its result laid out column by column (by a quarter for 128 rows).
+FEW_ROWS = 256
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, computed as (bᵀ aᵀ)ᵀ when a has few rows."""
+    return (b.T @ a.T).T if len(a) <= FEW_ROWS else a @ b
+
+
+def laid_out(g: Tensor) -> Tensor:
+    """g stored as ``product`` stores its results, so that what is computed from them never changes its layout."""
+    return g.T.contiguous().T if len(g) <= FEW_ROWS else g
+
+
+class Dense(Coupling):
+    """A matrix of weights (outputs, inputs [+ 1]); inputs of any shape are flattened."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = False) -> None:
+        check_sizes(inputs=inputs, outputs=outputs)
+        self.bias = bias
+        self.outputs = outputs
+        self.columns = inputs + bias
+        self.input_shape = (inputs,)
+        self.output_shape = (outputs,)
+
+    def __repr__(self) -> str:
+        return f"Dense({math.prod(self.input_shape)}, {self.outputs}, bias={self.bias})"
+
+    def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        z = product(x.flatten(1), self.without_constant(w).T)
+        return z + constant * w[:, -1] if self.bias else z
+
+    def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
+        z = value * self.without_constant(w).sum(dim=1)
+        return (z + w[:, -1] if self.bias else z).unsqueeze(0)
+
+    def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
+        return product(laid_out(g), self.without_constant(w))
+
+    def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        fields = laid_out(g).T @ x.flatten(1)
+        return torch.cat([fields, constant * g.sum(0).unsqueeze(1)], dim=1) if self.bias else fields
+
+    def gather(self, x: Tensor) -> Tensor:
+        return x.flatten(1)
+
+    def scatter(self, rows: Tensor) -> Tensor:
+        return rows
+
+    def factors(self, z: Tensor) -> Tensor:
+        return z
+
+    def preactivations(self, rows: Tensor) -> Tensor:
+        return rows

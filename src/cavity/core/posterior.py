@@ -1,0 +1,114 @@
+"""From fields to weights: the posterior of one inner iteration and the damped moments it leaves.
+
+    field^τ = θ + (H, G) + r·field^{τ−1},   θ = ρ·field of the last mini-batch
+    m ← α m + (1−α) ∂_H ψ(field^τ)
+
+Everything here is elementwise on (outputs, columns) and runs as one kernel.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.core.floors import FIELD_BOUND
+from cavity.core.messages import Fields, Moments
+from cavity.core.priors.base import Prior
+
+
+class Focusing(NamedTuple):
+    """y replicas of the weights coupled with strength γ (Baldassi et al. 2016)."""
+
+    replicas: float
+    gamma: float
+
+
+class Rule(NamedTuple):
+    """The numbers of one layer's update: ρ, α, r, the factor on the evidence of shared weights, and focusing."""
+
+    rho: float
+    damping: float
+    reinforcement: float
+    evidence: float
+    focusing: Focusing | None
+
+
+class Posterior(NamedTuple):
+    """Natural parameters (h, λ) and damped moments (m, σ); how many weights needed a floor or the bound, and a number
+    that is finite if all of these are; both 0-dimensional."""
+
+    natural: Fields
+    moments: Moments
+    clamped: Tensor
+    largest: Tensor
+
+
+def update_weights(
+    prior: Prior, rule: Rule, mask: Tensor | None, start: Fields, last: Fields, message: Fields, old: Moments
+) -> Posterior:
+    """The posterior after message (H, G): ``start`` is the field before the mini-batch, ``last`` that of iteration
+    τ−1."""
+    natural = posterior_field(rule, start, last, message)
+    if mask is not None:
+        natural = Fields(natural.field * mask, natural.precision)
+    natural, bounded, largest = within_bound(prior, natural)
+    m, sigma = prior.damp(old, prior.moments(natural), rule.damping)
+    if mask is not None:
+        assert sigma is not None
+        m, sigma = m * mask, sigma * mask
+    if not prior.largest_square:
+        # Without an end of its support, a weight's mean may overflow where h and λ do not.
+        largest = torch.maximum(largest, m.abs().amax())
+    floored = prior.clamped(natural)
+    return Posterior(natural, Moments(m, sigma), bounded if floored is None else bounded + floored, largest)
+
+
+def within_bound(prior: Prior, natural: Fields) -> tuple[Fields, Tensor, Tensor]:
+    """(h, λ) scaled back together where a weight is certain beyond FIELD_BOUND, for how many it is, and the largest
+    certainty before."""
+    h, precision = natural
+    size = certainty(prior, natural)
+    largest = size.abs().amax()
+    # Where a number can be looked at, do not divide all weights by 1.
+    seen = largest.device.type == "cpu" and not torch.compiler.is_compiling()
+    if seen and float(largest) <= FIELD_BOUND:
+        return natural, torch.zeros((), dtype=torch.int64), largest
+    excess = (size.abs() / FIELD_BOUND).clamp_min(1.0)
+    scaled = Fields(h / excess, None if precision is None else precision / excess)
+    return scaled, (size > FIELD_BOUND).sum(), largest
+
+
+def certainty(prior: Prior, natural: Fields) -> Tensor:
+    """How certain the natural parameters make a weight: λ, and |h| and |λ| where its support has an end."""
+    h, precision = natural
+    if precision is None:
+        return h.abs()
+    return torch.maximum(h.abs(), precision.abs()) if prior.largest_square else precision
+
+
+def posterior_field(rule: Rule, start: Fields, last: Fields, message: Fields) -> Fields:
+    """field^τ = ρ·start + (H, G), reinforced by r·field^{τ−1} or by the pull of the other replicas."""
+    h = rule.rho * start.field + rule.evidence * message.field
+    precision = None
+    if message.precision is not None:
+        assert start.precision is not None
+        assert last.precision is not None
+        precision = rule.rho * start.precision + rule.evidence * message.precision
+        if rule.reinforcement:
+            precision = precision + rule.reinforcement * last.precision
+    if rule.focusing is not None:
+        h = h + replica_field(h, rule.focusing)
+    elif rule.reinforcement:
+        h = h + rule.reinforcement * last.field
+    return Fields(h, precision)
+
+
+def replica_field(h: Tensor, focusing: Focusing) -> Tensor:
+    """atanh(t·tanh((y−1)·atanh(t·tanh h))) with t = tanh γ: y − 1 other replicas, each with field h, seen through the
+    centre that couples them (Baldassi et al. 2016)."""
+    t = torch.tanh(torch.full((), focusing.gamma, dtype=h.dtype, device=h.device))
+    # atanh of a rounded 1 is infinite; the largest number below 1 stands for certainty.
+    t = t.clamp_max(1 - torch.finfo(h.dtype).eps)
+    return torch.atanh(t * torch.tanh((focusing.replicas - 1) * torch.atanh(t * torch.tanh(h))))

@@ -1,0 +1,64 @@
+"""What every weight prior offers. All of them are one exponential family over a base measure μ:
+
+    q_{h,λ}(w) ∝ μ(w) e^{hw − ½λw²},      ψ(h, λ) = log ∫ dμ(w) e^{hw − ½λw²}
+
+so that the message (H, G) of a mini-batch adds to the natural parameters (h, λ) = θ, and tempering by ρ multiplies
+them: [q]^ρ is the density relative to μ raised to ρ. Weights with a constant w² have no use for λ, which is then
+``None``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cavity.core.messages import Fields, Moments
+
+
+class Prior(ABC):
+    """A family of weight distributions. Shapes are (outputs, inputs) throughout."""
+
+    name: ClassVar[str]
+    #: Whether λ matters.
+    uses_precision: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def largest_square(self) -> float:
+        """The largest w² of the support, 0 where it has no bound: what rounding errors of σ are relative to."""
+
+    @abstractmethod
+    def value(self, natural: Fields) -> Tensor:
+        """ψ(h, λ)."""
+
+    @abstractmethod
+    def moments(self, natural: Fields) -> Moments:
+        """m = ∂_h ψ and σ = ∂²_h ψ."""
+
+    @abstractmethod
+    def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
+        """m ← α m_old + (1−α) m_new and the variance that goes with it."""
+
+    @abstractmethod
+    def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
+        """Random natural parameters that break the symmetry of the units; ε sets their size."""
+
+    @abstractmethod
+    def point(self, natural: Fields, mean: Tensor) -> Tensor:
+        """The most probable weights."""
+
+    @abstractmethod
+    def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
+        """One draw of every weight from the current distribution."""
+
+    @abstractmethod
+    def clamped(self, natural: Fields) -> Tensor | None:
+        """How many weights needed a floor, a 0-dimensional count; None: it never happens."""
+
+
+def check_epsilon(epsilon: float) -> None:
+    if not epsilon >= 0 or epsilon == float("inf"):
+        raise ValueError(f"init must be a finite number >= 0, got {epsilon}")

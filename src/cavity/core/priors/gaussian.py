@@ -1,0 +1,73 @@
+"""Gaussian weights: ψ(h, λ) = h²/2λ + ½ log 2π/λ, m = h/λ, σ = 1/λ."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cavity.core.floors import PRECISION_FLOOR
+from cavity.core.messages import Fields, Moments
+from cavity.core.priors.base import Prior, check_epsilon
+
+
+class Gaussian(Prior):
+    """Real weights with natural parameters h (mean times precision) and λ (precision).
+
+    Messages can lower λ step by step until it is negative, where several samples of a mini-batch contradict what the
+    weights are sure of. ``floor`` > 0 takes λ for at least floor·N, N being the inputs of a unit and so the λ that
+    weights of init 1 start from; 0 keeps λ positive and no more.
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def __init__(self, floor: float = 0.0) -> None:
+        if not 0 <= floor <= 1:
+            raise ValueError(f"floor must be a fraction of the initial precision, in [0, 1], got {floor}")
+        self.floor = float(floor)
+
+    def _least(self, natural: Fields) -> float:
+        return max(PRECISION_FLOOR, self.floor * natural.field.shape[-1])
+
+    def _precision(self, natural: Fields) -> Tensor:
+        assert natural.precision is not None
+        return natural.precision.clamp_min(self._least(natural))
+
+    @property
+    def largest_square(self) -> float:
+        return 0.0
+
+    def value(self, natural: Fields) -> Tensor:
+        precision = self._precision(natural)
+        return 0.5 * (natural.field.square() / precision + math.log(2 * math.pi) - torch.log(precision))
+
+    def moments(self, natural: Fields) -> Moments:
+        precision = self._precision(natural)
+        return Moments(natural.field / precision, precision.reciprocal())
+
+    def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
+        return Moments(torch.lerp(new.mean, old.mean, alpha), new.variance)
+
+    def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
+        """Mean (ε/√N)·𝒩(0, 1) and standard deviation ε/√N, for N inputs."""
+        check_epsilon(epsilon)
+        if epsilon == 0:
+            raise ValueError("init must be > 0 for gaussian weights: it is their standard deviation, got 0")
+        precision = shape[1] / epsilon**2
+        mean = epsilon / math.sqrt(shape[1]) * torch.randn(shape, generator=generator)
+        return Fields(mean * precision, torch.full(shape, precision))
+
+    def point(self, natural: Fields, mean: Tensor) -> Tensor:
+        return mean
+
+    def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
+        m, variance = moments
+        assert variance is not None
+        noise = torch.randn(m.shape, generator=generator, device=generator.device, dtype=m.dtype).to(m.device)
+        return m + torch.sqrt(variance) * noise
+
+    def clamped(self, natural: Fields) -> Tensor:
+        assert natural.precision is not None
+        return (natural.precision < self._least(natural)).sum()

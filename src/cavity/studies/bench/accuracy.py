@@ -1,0 +1,104 @@
+"""Time to accuracy: seconds of training until the test error is first at or below a given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from cavity.analysis.metrics import EpochRecord, percent_wrong
+from cavity.studies.bench.contenders import TITLES, build
+from cavity.studies.bench.timing import nobody
+from cavity.training.callbacks import Callback
+
+#: Looks at the test error in an epoch.
+LOOKS = 10
+
+Pair = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class TimeToAccuracy:
+    """``seconds`` and ``steps`` are None if the error was never reached; ``error`` is the last one seen, in percent."""
+
+    algorithm: str
+    batch_size: int
+    target: float
+    seconds: float | None
+    steps: int | None
+    error: float
+    epochs: int
+
+
+class _Watch(Callback):
+    """Looks at the test error every few steps and ends a fit at the target, or with the epoch before it is scored.
+
+    Looking is not training, and the trainer's clock does not run then.
+    """
+
+    def __init__(self, target: float, test: Pair, steps_per_epoch: int) -> None:
+        self.target, self.test, self.steps_per_epoch = target, test, steps_per_epoch
+        self.every = max(1, steps_per_epoch // LOOKS)
+        self.error, self.seconds, self.epochs = 100.0, 0.0, 0
+        self.reached = False
+        self._finished_epochs = 0.0
+
+    def on_step(self, trainer: Any, info: Any) -> None:
+        if trainer.batch % self.every == 0:
+            predicted = trainer.net.predict(self.test[0])
+            self.error = percent_wrong(predicted, self.test[1].reshape(predicted.shape))
+            self.seconds = self._finished_epochs + trainer.seconds
+            self.reached = self.error <= self.target
+        ended = trainer.batch == self.steps_per_epoch
+        if ended:
+            self._finished_epochs += trainer.seconds
+            self.epochs += 1
+        trainer.stop = self.reached or ended
+
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
+        raise AssertionError("the watch must end the fit before the epoch is scored")
+
+
+def time_to_accuracy(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    train: Pair,
+    test: Pair,
+    *,
+    target: float,
+    batch_size: int,
+    epochs: int,
+    seed: int,
+    compile: bool,
+    tell: Callable[[str], object] = nobody,
+) -> list[TimeToAccuracy]:
+    """Every contender on the same data and batches, an epoch each in turn, until it is there or ``epochs`` are done;
+    ``tell`` is told where each stands.
+
+    What is compiled is compiled before the clock starts, on trainers that are thrown away.
+    """
+    device = train[0].device
+    for name in names:
+        build(name, sizes, device, seed=seed, compile=compile).step(train[0][:batch_size], train[1][:batch_size])
+    trainers = {name: build(name, sizes, device, seed=seed, compile=compile) for name in names}
+    watches = {name: _Watch(target, test, len(train[0]) // batch_size) for name in names}
+    for epoch in range(1, epochs + 1):
+        for name in names:
+            if not watches[name].reached:
+                trainers[name].fit(train, epochs=1, batch_size=batch_size, callbacks=[watches[name]])
+                trainers[name].batch = 0
+                tell(f"{TITLES[name]}: {watches[name].error:.2f} % in epoch {epoch}")
+    return [
+        TimeToAccuracy(
+            algorithm=name,
+            batch_size=batch_size,
+            target=target,
+            seconds=watch.seconds if watch.reached else None,
+            steps=trainers[name].steps if watch.reached else None,
+            error=watch.error,
+            epochs=watch.epochs,
+        )
+        for name, watch in watches.items()
+    ]

@@ -1,0 +1,60 @@
+"""Who is measured, and how each is built: this is the one place that knows the trainers' options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from cavity.baselines import BaselineTrainer, BinaryNet, BinaryNetTrainer
+from cavity.core.algorithms.base import Series
+from cavity.core.network import mlp
+from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
+from cavity.training.trainer import Trainer
+
+AnyTrainer = Trainer | BaselineTrainer
+
+EAGER, COMPILED, TUNED = "binarynet", "binarynet-compiled", "binarynet-tuned"
+#: What ratios are to: the faster of BinaryNet as people write it, plain and compiled.
+YARDSTICKS = (EAGER, COMPILED)
+BINARYNET = (*YARDSTICKS, TUNED)
+#: What there is only where something can be compiled.
+NEED_COMPILER = (COMPILED, TUNED)
+MESSAGE_PASSING = ("mf", "amp", "bpi", "bp")
+#: BP edge by edge, which takes part only if asked for: a turn of it takes minutes.
+EXACT = "bp-exact"
+DEFAULT = (*BINARYNET, *MESSAGE_PASSING)
+NAMES = (*DEFAULT, EXACT)
+TITLES = {
+    EAGER: "BinaryNet",
+    COMPILED: "BinaryNet, compiled",
+    TUNED: "BinaryNet, tuned",
+    **{name: name.upper() for name in MESSAGE_PASSING},
+    EXACT: "BP, edge by edge",
+}
+
+
+def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, compile: bool) -> AnyTrainer:
+    """A fresh trainer on a network of ``sizes`` (inputs, hidden…, outputs); plain BinaryNet never compiles."""
+    inputs, *hidden, outputs = sizes
+    if name == TUNED:
+        return BinaryNetTrainer(BinaryNet(inputs, hidden, outputs, seed=seed).to(device), compile=True, seed=seed)
+    if name in YARDSTICKS:
+        baseline = IdiomaticBinaryNet(inputs, hidden, outputs, seed=seed).to(device)
+        return IdiomaticTrainer(baseline, compile=name == COMPILED, seed=seed)
+    net = mlp(inputs, hidden, outputs, seed=seed).to(device)
+    if name == EXACT:
+        return Trainer(net, "bp", accuracy="exact", compile=compile, seed=seed)
+    return Trainer(net, name, compile=compile, seed=seed)
+
+
+def series_in_use(trainer: AnyTrainer, x: Tensor) -> list[Series | None]:
+    """How each layer would sum its corrections to mean field for a mini-batch like x; None: edge by edge, or there are
+    none."""
+    if isinstance(trainer, BaselineTrainer):
+        return [None] * len(trainer.net.point_weights())
+    if not trainer.algorithm.has_corrections:
+        return [None] * len(trainer.sites)
+    cavities = trainer.algorithm.has_cavities
+    return [site.evaluation.plan(site, x, cavities=cavities).series for site in trainer.sites]

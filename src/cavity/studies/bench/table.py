@@ -1,0 +1,93 @@
+"""Results for people (a table) and for programs (JSON)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from cavity.studies.bench.accuracy import TimeToAccuracy
+from cavity.studies.bench.contenders import TITLES
+from cavity.studies.bench.machine import Machine
+from cavity.studies.bench.timing import Timing
+
+#: Raised when a field of the JSON changes its meaning.
+SCHEMA = 3
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that one run of the benchmark found; ``network`` is (inputs, hidden…, outputs)."""
+
+    machine: Machine
+    dataset: str
+    network: list[int]
+    steps: int
+    repeats: int
+    timings: list[Timing]
+    times_to_accuracy: list[TimeToAccuracy]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def timing_table(result: Result) -> Table:
+    """One row for each algorithm, one section for each batch size.
+
+    The columns are: orders of the series by layer, with ½ where products are of bfloat16 numbers; time, its ratio to
+    the faster of plain and compiled BinaryNet and to the tuned one, the share of the bare matrix products in it, and
+    the most memory that a step holds.
+    """
+    network = "-".join(map(str, result.network))
+    caption = f"best of {result.repeats} turns, {result.machine}"
+    table = Table(title=f"{network}, {result.dataset}", caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("batch", justify="right", no_wrap=True)
+    table.add_column("algorithm", no_wrap=True)
+    for title in ("order", "ms/step", "ratio", "tuned", "share", "peak MB"):
+        table.add_column(title, justify="right", no_wrap=True)
+    sizes = [timing.batch_size for timing in result.timings]
+    for place, timing in enumerate(result.timings):
+        last = place + 1 == len(sizes) or sizes[place + 1] != timing.batch_size
+        table.add_row(*timing_row(timing), end_section=last)
+    return table
+
+
+def timing_row(timing: Timing) -> list[str]:
+    return [
+        str(timing.batch_size),
+        TITLES[timing.algorithm],
+        series_note(timing),
+        f"{1e3 * timing.seconds_per_step:.3g}",
+        "–" if timing.ratio is None else f"{timing.ratio:.2f}",
+        "–" if timing.ratio_tuned is None else f"{timing.ratio_tuned:.2f}",
+        f"{100 * timing.product_share:.0f} %",
+        "–" if timing.peak_bytes is None else f"{timing.peak_bytes / 1e6:.3g}",
+    ]
+
+
+def series_note(timing: Timing) -> str:
+    """The orders of the series of the layers, such as "3 2 –", with "½" where their products are of half precision;
+    nothing where no layer has one."""
+    orders = " ".join(str(order) if order else "–" for order in timing.series_orders)
+    return (f"{orders} ½" if timing.half_products else orders) if any(timing.series_orders) else ""
+
+
+def accuracy_table(result: Result) -> Table:
+    """Seconds of training to the target, one row for each algorithm."""
+    target, batch_size = result.times_to_accuracy[0].target, result.times_to_accuracy[0].batch_size
+    table = Table(
+        title=f"time to {target:g} % test error, batch {batch_size}", caption="training time only", box=SIMPLE_HEAD
+    )
+    table.add_column("algorithm")
+    for title in ("seconds", "steps", "test error"):
+        table.add_column(title, justify="right")
+    for row in result.times_to_accuracy:
+        table.add_row(
+            TITLES[row.algorithm],
+            f"not in {row.epochs} epochs" if row.seconds is None else f"{row.seconds:.2f}",
+            "–" if row.steps is None else str(row.steps),
+            f"{row.error:.2f} %",
+        )
+    return table

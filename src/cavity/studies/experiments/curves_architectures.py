@@ -1,0 +1,129 @@
+"""Learning curves on Fashion-MNIST: the paper's Fig. "architecture" (left, 3 × 501) and Fig. "othercurves".
+
+Batch size 128; also batch sizes from 1 to 1024 on 2 × 501, of which the paper says that results are similar. ρ and α by
+architecture are those of appendix "Architectures". The paper's claim: BP and AMP need fewer epochs to a low error than
+BinaryNet, with SGD or with Adam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cavity.studies.experiments.experiment import Cell, Experiment, Record
+from cavity.studies.experiments.scale import Request, Size, smoke
+from cavity.studies.experiments.select import final, groups, train_cell, where
+from cavity.studies.experiments.setup import TITLES, Setup
+from cavity.studies.experiments.table import markdown, measured, number, page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("bp", "amp", "mf", "binarynet", "binarynet-adam")
+#: Test errors (%) whose first crossing is counted in epochs.
+TARGETS = (16.0, 14.0, 13.0)
+BATCH_SIZES = (16, 1024, 1)
+MAIN = (501, 501, 501)
+ARCHITECTURES = (MAIN, (101, 101), (101, 101, 101), (501,) * 4, (1001, 1001))
+SIZES = {
+    "smoke": smoke(architectures=((21, 21),), batches=(64,), batch_architecture=(21,)),
+    "laptop": Size(
+        15,
+        1,
+        ("fashion-mnist",),
+        options={"architectures": ((101, 101), (101,) * 3, MAIN), "batches": (16,), "batch_architecture": (101, 101)},
+    ),
+    "paper": Size(
+        100,
+        5,
+        ("fashion-mnist",),
+        options={"architectures": ARCHITECTURES, "batches": BATCH_SIZES, "batch_architecture": (501, 501)},
+    ),
+}
+
+
+def tuned(setup: Setup) -> Setup:
+    """With ρ and α of the appendix, where they differ from the usual ones."""
+    if setup.hidden == MAIN:
+        return setup.replace(damping=(0.1, 0.1, 0.1, 0.9))
+    if setup.hidden == (101, 101, 101):
+        below = 1.001 if setup.method == "mf" else 1.0
+        return setup.replace(rho=(below,) * 3 + (0.9,))
+    return setup
+
+
+def cells(request: Request) -> list[Cell]:
+    size = request.size(SIZES)
+    grid = [(tuple(hidden), 128) for hidden in size.option("architectures")]
+    grid += [(tuple(size.option("batch_architecture")), batch) for batch in size.option("batches")]
+    return [
+        Cell(
+            f"{dataset}-{'x'.join(map(str, hidden))}-batch-{batch}-{method}",
+            tuned(Setup(method, dataset, hidden, size.epochs, seed, batch, samples=size.samples)),
+            request.scale,
+        )
+        for seed in range(size.seeds)
+        for dataset in size.datasets
+        for hidden, batch in grid
+        for method in METHODS
+    ]
+
+
+def epochs_to(curve: Sequence[float], target: float) -> int | None:
+    """The first epoch with an error of at most ``target``."""
+    return next((epoch for epoch, error in enumerate(curve, start=1) if error <= target), None)
+
+
+def _reached(chosen: Sequence[Record], target: float) -> str:
+    """Mean number of epochs over seeds, if all of them got there."""
+    epochs = [epochs_to(record.result["curves"]["test_error"], target) for record in chosen]
+    return "–" if None in epochs else number(measured(epochs), 1)
+
+
+def panels_of(records: Sequence[Record]) -> dict[tuple[str, tuple[int, ...], int], list[Record]]:
+    """Records by data set, architecture and batch size, 128 first."""
+    found = groups(records, lambda r: (r.cell.setup.dataset, r.cell.setup.hidden, r.cell.setup.batch_size))
+    return dict(sorted(found.items(), key=lambda item: (item[0][2] != 128, item[0][0], len(item[0][1]), item[0][1:])))
+
+
+def table(records: Sequence[Record]) -> str:
+    head = ["hidden", "batch", "method", "seeds", "test", "train", *(f"epochs to {target:g} %" for target in TARGETS)]
+    rows = []
+    for (_, hidden, batch), group in panels_of(records).items():
+        for method in METHODS:
+            chosen = where(group, method=method)
+            if chosen:
+                errors = [number(final(chosen, name)) for name in ("test_error", "train_error")]
+                reached = [_reached(chosen, target) for target in TARGETS]
+                shape = "-".join(map(str, hidden))
+                rows.append([shape, str(batch), TITLES[method], str(len(chosen)), *errors, *reached])
+    return page(
+        "Learning curves across architectures",
+        records,
+        "Errors (%) after the last epoch, point-wise, and epochs until the test error first reached a value, if ever. "
+        "The paper shows curves without numbers and claims that BP and AMP need fewer epochs than BinaryNet.",
+        markdown(head, rows),
+    )
+
+
+def plot(records: Sequence[Record]) -> Figure:
+    """Test errors (solid) and training errors (dotted), a panel for each architecture and batch size."""
+    from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
+
+    found = panels_of(records)
+    columns = min(3, len(found))
+    figure, panels = sheet("Learning curves", records, columns, -(-len(found) // columns))
+    for axes in panels[len(found) :]:
+        axes.set_axis_off()
+    for axes, ((dataset, hidden, batch), group) in zip(panels, found.items(), strict=False):
+        for method in METHODS:
+            chosen = where(group, method=method)
+            if chosen:
+                epochs_band(axes, chosen, "test_error", TITLES[method], color=COLOURS[method])
+                epochs_band(axes, chosen, "train_error", "_nolegend_", color=COLOURS[method], linestyle=":")
+        axes.set_ylim(0, 30 if dataset == "fashion-mnist" else 100)
+        finish(axes, "epoch", "error (%), dotted: training", f"{'-'.join(map(str, hidden))}, batch {batch}")
+    return figure
+
+
+EXPERIMENT = Experiment("curves-architectures", cells, train_cell, table, plot)

@@ -1,0 +1,98 @@
+"""What an experiment is: a grid of cells, a function that makes one cell's result, a table and a plot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cavity.runs.config import nearest
+from cavity.studies.experiments import EXPERIMENTS
+from cavity.studies.experiments.scale import Request
+from cavity.studies.experiments.setup import Setup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cavity.studies.experiments.training import Progress
+
+DIGEST = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a grid. ``label`` is for people; ``options`` is what a setup has no word for."""
+
+    label: str
+    setup: Setup
+    scale: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The name of its record: the label, the seed and a digest of everything."""
+        text = json.dumps(self.as_dict(), sort_keys=True)
+        return f"{self.label}-{self.setup.seed}-{hashlib.sha256(text.encode()).hexdigest()[:DIGEST]}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "scale": self.scale, "setup": self.setup.as_dict(), "options": self.options}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Cell:
+        return cls(values["label"], Setup.from_dict(values["setup"]), values["scale"], values["options"])
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished cell: ``result`` is what the experiment's function returned, ``machine`` where it ended."""
+
+    cell: Cell
+    result: dict[str, Any]
+    machine: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.cell.as_dict(), "machine": self.machine, "result": self.result}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Record:
+        return cls(Cell.from_dict(values), values["result"], values["machine"])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """``cells`` in the order in which they are worth running; ``table`` gives Markdown, ``plot`` a figure. Both are
+    made for each data set by itself unless they set ``datasets_beside`` each other."""
+
+    name: str
+    cells: Callable[[Request], list[Cell]]
+    result: Callable[[Cell, Path, Progress], dict[str, Any]]
+    table: Callable[[Sequence[Record]], str]
+    plot: Callable[[Sequence[Record]], Figure]
+    datasets_beside: bool = False
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name; ValueError names the nearest."""
+    if name not in EXPERIMENTS:
+        raise ValueError(f"there is no experiment {name!r}{nearest(name, tuple(EXPERIMENTS))} (see --list)")
+    module = import_module(EXPERIMENTS[name][0])
+    experiment: Experiment = module.EXPERIMENT
+    return experiment
+
+
+def longest(records: Sequence[Record]) -> list[Record]:
+    """Of records that differ in nothing but epochs, seed and label, those with the most epochs: what is averaged over
+    seeds has trained as long."""
+
+    def same(record: Record) -> str:
+        setup = record.cell.setup.replace(epochs=0, seed=0).as_dict()
+        return json.dumps({**record.cell.as_dict(), "setup": setup, "label": ""}, sort_keys=True)
+
+    most: dict[str, int] = {}
+    for record in records:
+        most[same(record)] = max(most.get(same(record), 0), record.cell.setup.epochs)
+    return [record for record in records if record.cell.setup.epochs == most[same(record)]]

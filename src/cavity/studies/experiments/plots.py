@@ -1,0 +1,94 @@
+"""Figures of the experiments: one sheet with its settings stated on it, saved as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cavity.report.palette import LIGHT
+from cavity.report.plots import STYLE
+from cavity.studies.experiments.experiment import Record
+from cavity.studies.experiments.table import settings
+
+DOTS_PER_INCH = 150
+PANEL = (4.6, 3.6)
+#: The same method has the same colour in every figure.
+COLOURS = {
+    "bp": LIGHT[0],
+    "amp": LIGHT[1],
+    "mf": LIGHT[2],
+    "bpi": LIGHT[3],
+    "binarynet": "#1c2430",
+    "binarynet-adam": LIGHT[7],
+    "sgd": "#1c2430",
+    "adam": LIGHT[7],
+    "ebp": LIGHT[4],
+}
+#: Axes that are marked at whole numbers.
+COUNTED = ("epoch", "task")
+#: Opacity of the band of one standard deviation.
+BAND = 0.18
+
+
+def sheet(title: str, records: Sequence[Record], columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure of ``rows`` × ``columns`` panels under a title that states the settings."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows + 0.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
+        figure.suptitle(f"{title}\n{settings(records)}", fontsize=10)
+    return figure, panels
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write STEM.png and STEM.svg."""
+    png, svg = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg"))
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(png, dpi=DOTS_PER_INCH)
+        figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]
+
+
+def mean_and_std(curves: Sequence[Sequence[float]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Mean and standard deviation at every place, as far as the shortest curve reaches."""
+    length = min(map(len, curves))
+    values = np.array([curve[:length] for curve in curves], dtype=float)
+    return values.mean(axis=0), values.std(axis=0)
+
+
+def band(axes: Axes, x: Iterable[float], curves: Sequence[Sequence[float]], label: str, **style: Any) -> None:
+    """The mean of curves of several seeds, in a band of one standard deviation."""
+    mean, std = mean_and_std(curves)
+    places = list(x)[: len(mean)]
+    (line,) = axes.plot(places, mean, label=label, linewidth=1.4, **style)
+    if len(curves) > 1:
+        axes.fill_between(places, mean - std, mean + std, color=line.get_color(), alpha=BAND, linewidth=0)
+
+
+def epochs_band(axes: Axes, records: Sequence[Record], name: str, label: str, **style: Any) -> None:
+    """One curve of the records' epochs, e.g. ``test_error``; nothing where it was not measured."""
+    curves = [record.result["curves"][name] for record in records]
+    curves = [curve for curve in curves if curve[-1] is not None]
+    if curves:
+        band(axes, range(1, 1 + max(map(len, curves))), curves, label, **style)
+
+
+def finish(axes: Axes, x_label: str, y_label: str, title: str = "", *, beside: bool = False) -> None:
+    """Labels and legend; ``beside`` puts a long legend to the right of the panel."""
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=9)
+    axes.grid(axis="y", alpha=0.3)
+    if x_label in COUNTED:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    if axes.get_legend_handles_labels()[0]:
+        place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {}
+        axes.legend(fontsize=8, framealpha=0.85, edgecolor="none", **place)

@@ -1,0 +1,50 @@
+"""How large an experiment is: the paper's size, an honest reduction, or a smoke test; and what a user changed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cavity.studies.experiments.setup import TWO_CLASS
+
+SCALES = ("smoke", "laptop", "paper")
+#: Training and test samples of a smoke test.
+SMOKE_SAMPLES = (400, 200)
+
+
+@dataclass(frozen=True)
+class Size:
+    """``width`` is that of hidden layers, where an experiment does not vary it; ``samples`` None is all of the data."""
+
+    epochs: int
+    seeds: int
+    datasets: tuple[str, ...]
+    width: int = 501
+    samples: tuple[int, int] | None = None
+    options: Mapping[str, Any] | None = None
+
+    def option(self, name: str) -> Any:
+        """A value that only this experiment has."""
+        return (self.options or {})[name]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; None keeps the scale's own value."""
+
+    scale: str = "paper"
+    seeds: int | None = None
+    epochs: int | None = None
+    datasets: tuple[str, ...] | None = None
+
+    def size(self, sizes: Mapping[str, Size]) -> Size:
+        """The scale's size with what was changed."""
+        given: dict[str, Any] = {"seeds": self.seeds, "epochs": self.epochs, "datasets": self.datasets}
+        return replace(sizes[self.scale], **{name: value for name, value in given.items() if value is not None})
+
+
+def smoke(*, two_class: bool = False, epochs: int = 2, width: int = 21, **options: Any) -> Size:
+    """A few hundred of scikit-learn's digits, which need no download."""
+    dataset = "digits" + (TWO_CLASS if two_class else "")
+    return Size(epochs, 1, (dataset,), width, SMOKE_SAMPLES, options)

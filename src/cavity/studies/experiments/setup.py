@@ -1,0 +1,157 @@
+"""What one cell trains: a network, a method and its data, as plain values that fit into JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cavity.baselines import BaselineTrainer
+    from cavity.data import Dataset
+    from cavity.training.trainer import Trainer
+
+    AnyTrainer = Trainer | BaselineTrainer
+
+MESSAGE_PASSING = ("bp", "bpi", "amp", "mf")
+#: Gradient methods: the optimiser, and whether weights are binary.
+GRADIENT = {
+    "binarynet": ("sgd", True),
+    "binarynet-adam": ("adam", True),
+    "sgd": ("sgd", False),
+    "adam": ("adam", False),
+}
+EBP = "ebp"
+METHODS = (*MESSAGE_PASSING, *GRADIENT, EBP)
+TITLES = {
+    "bp": "BP",
+    "bpi": "BPI",
+    "amp": "AMP",
+    "mf": "MF",
+    "binarynet": "BinaryNet",
+    "binarynet-adam": "BinaryNet (Adam)",
+    "sgd": "SGD",
+    "adam": "Adam",
+    "ebp": "EBP",
+}
+#: Values that setups did not have at first: records without them keep their meaning and their name.
+LATER = {"last_evidence": 1.0}
+#: Appended to a data set's name: odd classes against even ones.
+TWO_CLASS = "-two-class"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The paper's usual values are the defaults; ``rho=None`` is its prescription (1.0001, …, 0.9).
+
+    ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
+    to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in.
+    """
+
+    method: str
+    dataset: str
+    hidden: tuple[int, ...] = (501, 501)
+    epochs: int = 100
+    seed: int = 0
+    batch_size: int = 128
+    rho: tuple[float, ...] | None = None
+    damping: tuple[float, ...] = (0.8,)
+    weights: str = "binary"
+    activation: str = "sign"
+    output: str = "pairwise"
+    density: float = 1.0
+    init: float = 1.0
+    lr: float | None = None
+    samples: tuple[int, int] | None = None
+    last_evidence: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; tuples become lists. What is in LATER is there only if it is not the default."""
+        values = {name: value for name, value in asdict(self).items() if name not in LATER or value != LATER[name]}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Setup:
+        known = {item.name for item in fields(cls)}
+        if set(LATER | values) != known:
+            raise ValueError(f"a setup has {', '.join(sorted(known))}, got {', '.join(sorted(values))}")
+        tuples: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in values.items()}
+        return cls(**tuples)
+
+    def replace(self, **changes: Any) -> Setup:
+        return replace(self, **changes)
+
+    @property
+    def two_class(self) -> bool:
+        return self.dataset.endswith(TWO_CLASS)
+
+
+def field_damped(rho: tuple[float, ...], alpha: float = 0.8) -> dict[str, Any]:
+    """A setup's values where the last layer's field is damped and not its mean, h ← αh + (1 − α)(ρh + H): that is
+    ρ' = α + (1 − α)ρ on a part 1 − α of the evidence. The other layers damp their means."""
+    *lower, last = rho
+    return {
+        "rho": (*lower, round(alpha + (1 - alpha) * last, 12)),
+        "damping": (*(alpha for _ in lower), 0.0),
+        "last_evidence": round(1 - alpha, 12),
+    }
+
+
+def load(setup: Setup) -> Dataset:
+    """The data of a setup, standardised; two-class labels are ±1."""
+    from cavity import data
+
+    whole = data.load(setup.dataset.removesuffix(TWO_CLASS), binary_task=setup.two_class)
+    return whole if setup.samples is None else whole.subset(*setup.samples)
+
+
+def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
+    """A fresh trainer on a fresh network."""
+    outputs = 1 if setup.two_class else dataset.n_classes
+    sizes = dataset.n_features, setup.hidden, outputs
+    if setup.method in MESSAGE_PASSING:
+        return _message_passing(setup, *sizes)
+    if setup.method == EBP:
+        if setup.density != 1 or setup.init != 1:
+            raise ValueError(f"EBP has no density or init, got density {setup.density} and init {setup.init}")
+        from cavity.baselines import ExpectationBackpropagation, ExpectationTrainer
+
+        return ExpectationTrainer(
+            ExpectationBackpropagation(*sizes, weights=setup.weights, seed=setup.seed), setup.seed
+        )
+    return _gradient(setup, *sizes)
+
+
+def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
+    from cavity.core.channels import ArgMax, Label
+    from cavity.core.network import mlp
+    from cavity.training.trainer import Trainer
+
+    net = mlp(
+        inputs,
+        hidden,
+        outputs,
+        weights=setup.weights,
+        activation=setup.activation,
+        output=Label() if outputs == 1 else ArgMax(setup.output),  # type: ignore[arg-type]
+        density=setup.density,
+        init=setup.init,
+        seed=setup.seed,
+    )
+    net.weighted()[-1].evidence = setup.last_evidence
+    damping = setup.damping if len(setup.damping) > 1 else setup.damping[0]
+    return Trainer(net, setup.method, rho=setup.rho, damping=damping, seed=setup.seed)
+
+
+def _gradient(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> BaselineTrainer:
+    from cavity.baselines import BinaryNet, BinaryNetTrainer, Perceptron, PerceptronTrainer
+
+    optimizer, is_binary = GRADIENT[setup.method]
+    if is_binary:
+        net = BinaryNet(inputs, hidden, outputs, density=setup.density, seed=setup.seed)
+        return BinaryNetTrainer(net, optimizer, lr=setup.lr, seed=setup.seed)
+    plain = Perceptron(inputs, hidden, outputs, activation=setup.activation, density=setup.density, seed=setup.seed)
+    return PerceptronTrainer(plain, optimizer, lr=setup.lr, seed=setup.seed)

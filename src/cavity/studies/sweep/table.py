@@ -1,0 +1,103 @@
+"""The trials of a sweep in words: one line each, and the best of them in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cavity.studies.sweep.folder import number
+from cavity.studies.sweep.space import Choices
+
+if TYPE_CHECKING:
+    from cavity.studies.sweep.folder import Sweep
+    from cavity.studies.sweep.importance import Importance
+    from cavity.studies.sweep.plan import Plan
+    from cavity.studies.sweep.study import Trial
+
+#: Rows of the table.
+SHOWN = 10
+#: The paper's symbols, where there are any.
+TITLES = {"rho": "ρ", "last_rho": "last ρ", "damping": "damping", "init": "ε (init)", "hidden": "hidden"}
+
+
+def shown_value(name: str, value: Any) -> str:
+    """A value of a trial with as many digits as matter: ρ as its distance from 1 has them."""
+    if name == "hidden":
+        return ",".join(map(str, value)) or "none"
+    if name in ("rho", "last_rho"):
+        digits = next((place for place in range(3, 8) if abs(value - 1) >= 10 ** (1 - place)), 8)
+        return f"{value:.{digits}f}"
+    return f"{value:.3f}" if name == "damping" else f"{value:.3g}"
+
+
+def shown_values(values: dict[str, Any]) -> str:
+    return ", ".join(f"{TITLES[name]} {shown_value(name, value)}" for name, value in values.items())
+
+
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """Complete trials from the best to the worst, then pruned ones by how far they came, then the others."""
+
+    def place(trial: Trial) -> tuple[int, int, float]:
+        if trial.state == "complete" and trial.value is not None:
+            return 0, 0, trial.value
+        return (1 if trial.state == "pruned" else 2), -max(trial.curve, default=0), trial.value or 0.0
+
+    return sorted((trial for trial in trials if trial.state != "open"), key=place)
+
+
+def table(plan: Plan, trials: Sequence[Trial], rows: int = SHOWN) -> str:
+    """The best trials and, if it is not among them, the first, which has the usual values."""
+    words = {"error": "error", "error-bayes": "Bayesian error", "nll": "NLL"}
+    head = ["trial", f"validation {words[plan.objective]}", *(TITLES[n] for n in plan.space.search), "epochs", ""]
+    order = ranked(trials)
+    lines = [head]
+    for trial in order[:rows] + [trial for trial in order[rows:] if trial.number == 0]:
+        values = [shown_value(name, trial.values[name]) if trial.values else "" for name in plan.space.search]
+        epochs = str(max(trial.curve, default=0))
+        lines.append([str(trial.number), number(plan, trial.value), *values, epochs, _note(plan, trial)])
+    lengths = [max(len(line[place]) for line in lines) for place in range(len(head) - 1)]
+    return "\n".join(
+        "  ".join([*(f"{cell:>{length}}" for cell, length in zip(line, lengths, strict=False)), line[-1]]).rstrip()
+        for line in lines
+    )
+
+
+def _note(plan: Plan, trial: Trial) -> str:
+    """What is to be said about a trial: its state unless it is complete, and whether it has the usual values."""
+    state = "" if trial.state == "complete" else trial.state
+    usual = plan.usual()
+    is_usual = trial.number == 0 and all(axis.holds(usual[axis.name]) for axis in plan.axes)
+    return ", ".join(word for word in (state, "the defaults" if is_usual else "") if word)
+
+
+def summary(trials: Sequence[Trial]) -> str:
+    """``40 trials: 22 complete, 18 pruned``."""
+    ended = [trial.state for trial in trials if trial.state != "open"]
+    counts = [(state, ended.count(state)) for state in ("complete", "pruned", "diverged", "failed")]
+    return f"{len(ended)} trials: " + ", ".join(f"{count} {state}" for state, count in counts if count)
+
+
+def mattered(found: Sequence[Importance]) -> str:
+    """What the importances say, in a clause."""
+    if not found:
+        return "too few trials to tell what mattered"
+    strong = [f"{TITLES[item.name]} ({item.share:.0%})" for item in found if item.matters]
+    weak = [TITLES[item.name] for item in found if not item.matters]
+    parts = [f"what mattered: {', '.join(strong)}"] if strong else []
+    return "; ".join([*parts, f"no more than chance: {', '.join(weak)}"] if weak else parts)
+
+
+def described(sweep: Sweep) -> str:
+    """A sweep in a line, before it begins."""
+    plan, config = sweep.plan, sweep.plan.config
+    ranges = []
+    for axis in plan.axes:
+        if isinstance(axis, Choices):
+            ranges.append(f"{TITLES[axis.name]} {'|'.join(axis.words)}")
+        else:
+            ranges.append(f"{TITLES[axis.name]} {axis.low:.6g}..{axis.high:.6g}")
+    return (
+        f"{Path(config.dataset).name}: {plan.sizes.train} samples to train on, {plan.sizes.validation} held out, "
+        f"{config.algorithm}, {config.epochs} epochs, {plan.trials} trials over {', '.join(ranges)}, in {sweep.path}"
+    )

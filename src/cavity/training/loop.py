@@ -1,0 +1,158 @@
+"""Epochs of mini-batches: position, order, time and records of a training run, whatever learns in it.
+
+``cavity.Trainer`` and the baselines share this, so that all see the same batches from the same seed, stop and resume
+alike, and leave the same records.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from cavity.analysis.metrics import EpochRecord
+from cavity.core.channels.base import Output
+from cavity.training.batches import Batches
+
+Pair = tuple[Tensor, Tensor]
+Source = Batches | Iterable[Pair]
+
+#: Seeds of an epoch's order are drawn below this.
+SEED_RANGE = 2**62
+
+
+class Listener(Protocol):
+    """What ``fit`` calls; every ``cavity.training.callbacks.Callback`` is one."""
+
+    def on_step(self, trainer: Any, info: Any) -> None: ...
+
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None: ...
+
+
+class Learner(Protocol):
+    """What the loop asks of the thing that is trained."""
+
+    @property
+    def output(self) -> Output: ...
+
+    @property
+    def outputs(self) -> int: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def check_inputs(self, x: Tensor) -> Tensor: ...
+
+
+class Loop(ABC):
+    """Where a run is, and how it goes on. ``seed`` is that of all its randomness."""
+
+    net: Learner
+
+    def __init__(self, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+        #: Mini-batches done in all, epochs finished, and mini-batches done of the unfinished epoch.
+        self.steps, self.epoch, self.batch = 0, 0, 0
+        #: What shuffles the current epoch, and how long its steps have taken so far.
+        self.order_seed, self.seconds = 0, 0.0
+        #: Whether errors are measured at the end of the current epoch.
+        self.measures = True
+        #: Set by a callback to end ``fit`` after the current step or epoch.
+        self.stop = False
+        self.history: list[EpochRecord] = []
+
+    @abstractmethod
+    def _learn(self, x: Tensor, y: Tensor) -> Any:
+        """Learn from one checked mini-batch; what is returned is for the callbacks."""
+
+    @abstractmethod
+    def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
+        """The record of the epoch that has just ended, with errors on what is given."""
+
+    def _step(self, x: Tensor, y: Tensor) -> Any:
+        info = self._learn(x, y)
+        self.steps += 1
+        return info
+
+    def _checked(self, x: Tensor, y: Tensor) -> Pair:
+        """Inputs and labels as the network takes them, on its device."""
+        x, y = self.net.check_inputs(x), torch.as_tensor(y)
+        self.net.output.check(y, len(x), self.net.outputs)
+        if y.device.type == "cpu":
+            self.net.output.check_values(y, self.net.outputs)
+        # Labels may be bytes on disk; as indices torch wants them in 64 bits.
+        return x, y.to(self.net.device, None if y.is_floating_point() else torch.int64)
+
+    def _run(
+        self,
+        source: Source,
+        epochs: int,
+        evaluate_every: int,
+        sample: Pair | None,
+        validation: Pair | None,
+        callbacks: Sequence[Listener],
+    ) -> list[EpochRecord]:
+        """Go on until ``epochs`` epochs are done in all; errors are measured on ``sample`` and ``validation`` after
+        every ``evaluate_every``-th and the last."""
+        self.stop = False
+        while self.epoch < epochs and not self.stop:
+            self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
+            self._epoch(source, sample, validation, callbacks)
+        return self.history
+
+    def _epoch(
+        self, source: Source, sample: Pair | None, validation: Pair | None, callbacks: Sequence[Listener]
+    ) -> None:
+        """The rest of the current epoch, then its record."""
+        if self.batch == 0:
+            self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
+            self.seconds = 0.0
+        started = time.perf_counter()
+        for info in self._steps(source):
+            self.batch += 1
+            self.seconds += time.perf_counter() - started
+            for callback in callbacks:
+                callback.on_step(self, info)
+            if self.stop:
+                return
+            started = time.perf_counter()
+        if self.batch == 0:
+            raise ValueError("train gave no mini-batch")
+        self.epoch, self.batch = self.epoch + 1, 0
+        self.history.append(self._record(*((sample, validation) if self.measures else (None, None))))
+        for callback in callbacks:
+            callback.on_epoch(self, self.history[-1])
+
+    def _steps(self, source: Source) -> Iterable[Any]:
+        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole."""
+        if isinstance(source, Batches):
+            return (self._step(x, y) for x, y in source.epoch(self.order_seed, self.batch))
+        return (self.step(x, y) for x, y in islice(source, self.batch, None))
+
+    @abstractmethod
+    def step(self, x: Tensor, y: Tensor) -> Any:
+        """Check one mini-batch and learn from it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the network's own state that a resumed run needs to continue exactly."""
+        return {
+            "generator": self.generator.get_state(),
+            "steps": self.steps,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "order_seed": self.order_seed,
+            "seconds": self.seconds,
+            "history": [record.as_dict() for record in self.history],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken."""
+        self.generator.set_state(state["generator"])
+        self.steps, self.epoch, self.batch = state["steps"], state["epoch"], state["batch"]
+        self.order_seed, self.seconds = state["order_seed"], state["seconds"]
+        self.history = [EpochRecord(**record) for record in state["history"]]

@@ -1,0 +1,109 @@
+"""Compiled kernels give what eager code gives, and are used only where they can be and where they pay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+import cavity
+from cavity.core.algorithms.base import Series
+from cavity.engine import fusion
+
+# Importing inductor touches torch.jit, which torch itself has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+
+
+def trained(algorithm: str, compile: bool, samples: int, inner_iterations: int = 1) -> cavity.Network:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(samples, 60, generator=generator), torch.randint(0, 4, (samples,), generator=generator)
+    # Rows of 75 units and columns of 70 samples do not end at a cache line.
+    net = cavity.mlp(60, (75, 75), 4)
+    options = {"accuracy": 3} if algorithm == "bp" else {}
+    trainer = cavity.Trainer(net, algorithm, damping=0.5, inner_iterations=inner_iterations, compile=compile, **options)
+    for _ in range(3):
+        trainer.step(x, y)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "samples", "iterations"),
+    [("mf", 70, 1), ("amp", 70, 1), ("bp", 70, 1), ("mf", 300, 1), ("bp", 300, 1), ("amp", 300, 4)],
+)
+def test_compiled_equals_eager_within_rounding(algorithm: str, samples: int, iterations: int) -> None:
+    eager, compiled = (trained(algorithm, compile, samples, iterations) for compile in (False, True))
+    for one, other in zip(eager.layers, compiled.layers, strict=True):
+        scale = float(one.field.abs().max())
+        torch.testing.assert_close(other.field, one.field, rtol=1e-4, atol=1e-5 * scale)
+        torch.testing.assert_close(other.mean, one.mean, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["amp", "bp"])
+def test_compiled_equals_eager_in_half_precision(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("looking", "arithmetic"):
+        monkeypatch.setattr(f"cavity.engine.{place}.half_pays", lambda *_: True)
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(100, 300, generator=generator), torch.randint(0, 4, (100,), generator=generator)
+    nets = [cavity.mlp(300, (75, 75), 4) for _ in range(2)]
+    for net, compile in zip(nets, (False, True), strict=True):
+        trainer = cavity.Trainer(net, algorithm, damping=0.5, compile=compile)
+        for evaluation in trainer.evaluations:
+            evaluation.calls, evaluation.series = 3, Series(2, half=True)
+        trainer.step(x, y)
+    for one, other in zip(nets[0].layers, nets[1].layers, strict=True):
+        # A number that float32 rounds another way may be on the other side of a step of bfloat16: one in 2¹⁶.
+        torch.testing.assert_close(other.field, one.field, rtol=0, atol=1e-4 * float(one.field.abs().max()))
+
+
+def test_a_short_run_does_not_compile_and_a_long_one_does() -> None:
+    weights = 784 * 501 + 501 * 501 + 501 * 10
+    assert not fusion.pays(64 * 101 * 64, steps=30 * 22), "digits: seconds"
+    assert fusion.pays(weights * 128, steps=100 * 468), "the paper's runs: a quarter of an hour"
+
+
+def test_auto_is_eager_for_single_steps() -> None:
+    trainer = cavity.Trainer(cavity.mlp(5, (), 1))
+    assert not trainer.run.compiled
+
+
+def test_without_a_compiler_there_is_one_notice_and_eager_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fusion.shutil, "which", lambda name: None)
+    fusion.compiler_problem.cache_clear()
+    fusion._notice.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="no C\\+\\+ compiler was found"):
+            trainer = cavity.Trainer(cavity.mlp(5, (), 1), compile=True)
+        assert not trainer.run.compiled
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cavity.Trainer(cavity.mlp(5, (), 1), compile=True)
+    finally:
+        fusion.compiler_problem.cache_clear()
+        fusion._notice.cache_clear()
+
+
+def test_a_broken_compiler_is_no_reason_to_stop() -> None:
+    script = (
+        "import warnings, cavity, torch\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    trainer = cavity.Trainer(cavity.mlp(5, (), 1), compile=True)\n"
+        "assert any('without compiled kernels' in str(w.message) for w in seen)\n"
+        "trainer.step(torch.randn(4, 5), torch.tensor([1., -1., 1., 1.]))\n"
+        "print('trained')\n"
+    )
+    environment = {"CXX": "false", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+    assert run.stdout.strip() == "trained", run.stderr
+
+
+@pytest.mark.parametrize("mode", ["yes", 2, None])
+def test_bad_mode(mode) -> None:
+    with pytest.raises(ValueError, match="compile must be"):
+        cavity.Trainer(cavity.mlp(5, (), 1), compile=mode)

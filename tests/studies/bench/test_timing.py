@@ -1,0 +1,165 @@
+"""Turns, ratios and the clock inside a fit."""
+
+from __future__ import annotations
+
+import time
+from io import StringIO
+from types import SimpleNamespace
+
+import pytest
+import torch
+from rich.console import Console
+
+from cavity.baselines import BinaryNet, BinaryNetTrainer
+from cavity.data import load
+from cavity.studies.bench import accuracy, timing
+from cavity.studies.bench.contenders import NAMES, NEED_COMPILER, build
+from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
+from cavity.studies.bench.progress import Turns
+from cavity.studies.bench.timing import best_of_turns, measure, ratio, train_seconds
+from cavity.training.display import bars
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load("digits")
+
+
+def test_turns_are_interleaved_and_the_best_counts():
+    taken, times = [], {"a": iter([3.0, 1.0, 2.0]), "b": iter([5.0, 7.0, 4.0])}
+
+    def turn(name):
+        taken.append(name)
+        return next(times[name])
+
+    best = best_of_turns({name: lambda name=name: turn(name) for name in times}, 3)
+    assert best == {"a": 1.0, "b": 4.0}
+    assert taken == ["a", "b"] * 3
+
+
+def test_the_ratio_is_to_the_faster_binarynet():
+    assert ratio("mf", {"binarynet": 4.0, "binarynet-compiled": 2.0, "mf": 3.0}) == 1.5
+    assert ratio("mf", {"binarynet": 2.0, "binarynet-compiled": 4.0, "mf": 3.0}) == 1.5
+    assert ratio("binarynet", {"binarynet": 4.0, "binarynet-compiled": 2.0}) == 2.0
+    assert ratio("mf", {"bp": 1.0, "mf": 3.0}) is None
+
+
+def test_the_yardstick_learns_what_the_tuned_binarynet_learns():
+    """The same start, data and steps: only the order of floating-point operations differs."""
+    tuned = BinaryNetTrainer(BinaryNet(20, (15, 15), 3, seed=1), seed=1)
+    plain = IdiomaticTrainer(IdiomaticBinaryNet(20, (15, 15), 3, seed=1), compile=False, seed=1)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        x, y = torch.randn(16, 20, generator=generator), torch.randint(3, (16,), generator=generator)
+        torch.testing.assert_close(plain.step(x, y), tuned.step(x, y))
+    for one, other in zip(plain.net.parameters(), tuned.net.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("name", ["binarynet", "mf"])
+def test_the_clock_counts_its_steps_and_nothing_else(name, digits, monkeypatch):
+    """Each step sleeps 10 ms, a score would raise: ten timed steps after one that leads in, twice."""
+    trainer = build(name, [64, 11, 10], CPU, seed=0, compile=False)
+    plain = trainer._step
+
+    def slow(x, y):
+        time.sleep(0.01)
+        return plain(x, y)
+
+    monkeypatch.setattr(trainer, "_step", slow)
+    data = digits.x_train[: 11 * 32], digits.y_train[: 11 * 32]
+    for turn in (1, 2):
+        assert train_seconds(trainer, data, 32, 10) >= 0.01
+        assert trainer.steps == 11 * turn
+        assert trainer.history == []
+
+
+def test_measure_covers_every_algorithm(digits):
+    names = [name for name in NAMES if name not in NEED_COMPILER]
+    data = digits.x_train, digits.y_train
+    found = measure(names, [64, 11, 10], data, 32, steps=2, repeats=2, seed=0, compile=False)
+    assert [row.algorithm for row in found] == names
+    fastest = found[0].seconds_per_step
+    for row in found:
+        assert row.ratio == row.seconds_per_step / fastest
+        assert row.seconds_per_epoch == pytest.approx(row.seconds_per_step * (len(digits.x_train) // 32))
+        assert 0 < row.product_share < 1
+        assert row.peak_bytes >= 32 * 11 * 4
+    operations = {row.algorithm: row.product_operations for row in found}
+    assert operations["binarynet"] < operations["mf"] < operations["amp"]
+
+
+def test_the_turns_that_are_over_are_told():
+    told = []
+    best = best_of_turns({"a": lambda: 2.0, "b": lambda: 1.0}, 2, told.append)
+    assert (best, told) == ({"a": 2.0, "b": 1.0}, [0, 1, 2, 3, 4])
+
+
+def test_the_time_left_follows_from_the_turns_so_far(monkeypatch):
+    clock = iter([0.0, 100.0, 110.0, 120.0])
+    monkeypatch.setattr("cavity.studies.bench.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    shown = bars(Console(file=StringIO(), force_terminal=True))
+    turns = Turns(shown, 16, 4)
+    notes = []
+    for done in range(3):
+        turns(done)
+        notes.append(shown.tasks[0].fields["note"])
+    assert notes == ["warming up", "0:30 left", "0:20 left"]
+
+
+def test_too_large_a_batch_is_refused(digits):
+    data = digits.x_train[:50], digits.y_train[:50]
+    with pytest.raises(ValueError, match="batch size 32 needs at least 64 samples, the data has 50"):
+        measure(["mf"], [64, 11, 10], data, 32, steps=2, repeats=1, seed=0, compile=False)
+
+
+def test_time_to_accuracy_is_training_time_alone(digits, monkeypatch):
+    """Looking at the test error takes 0.2 s a time here, far longer than the steps: it must not show."""
+    looks = []
+
+    def slow(predicted, y):
+        looks.append(1)
+        time.sleep(0.2)
+        return 100.0 * float((predicted != y).double().mean())
+
+    monkeypatch.setattr(accuracy, "percent_wrong", slow)
+    (row,) = accuracy.time_to_accuracy(
+        ["binarynet"],
+        [64, 51, 10],
+        (digits.x_train, digits.y_train),
+        (digits.x_test, digits.y_test),
+        target=30.0,
+        batch_size=64,
+        epochs=10,
+        seed=0,
+        compile=False,
+    )
+    assert row.error <= 30.0
+    assert len(looks) >= 2
+    assert 0 < row.seconds < 0.2 * len(looks)
+    assert row.steps == len(looks) * (len(digits.x_train) // 64 // accuracy.LOOKS)
+
+
+def test_what_is_never_reached_is_said(digits):
+    names = ["binarynet", "mf"]
+    rows = accuracy.time_to_accuracy(
+        names,
+        [64, 5, 10],
+        (digits.x_train, digits.y_train),
+        (digits.x_test, digits.y_test),
+        target=0.0,
+        batch_size=256,
+        epochs=2,
+        seed=0,
+        compile=False,
+    )
+    assert [row.algorithm for row in rows] == names
+    assert [(row.seconds, row.steps, row.epochs) for row in rows] == [(None, None, 2)] * 2
+
+
+def test_the_clock_refuses_to_cross_an_epoch(digits):
+    trainer = build("binarynet", [64, 11, 10], CPU, seed=0, compile=False)
+    with pytest.raises(AssertionError, match="before the epoch ends"):
+        timing.train_seconds(trainer, (digits.x_train[:64], digits.y_train[:64]), 32, 2)
