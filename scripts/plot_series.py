@@ -27,7 +27,7 @@ from cavity.core.algorithms.edges import exact_sums
 from cavity.core.algorithms.series import series_sums
 from cavity.core.couplings import Dense
 from cavity.core.messages import Fields, Preactivation
-from cavity.engine.fusion import kernels
+from cavity.engine.compiling import kernels
 from cavity.engine.looking import relative_error
 
 POLARISATIONS = (0.1, 0.4, 0.75, 0.9, 0.97, 0.99, 0.998)

@@ -131,8 +131,6 @@ def test_labels(output, outputs, y, error, message):
         (lambda: cavity.Layer(cavity.Dense(6, 4), mask=torch.ones(4, 6)), TypeError, "mask must be boolean"),
         (lambda: cavity.Layer(cavity.Dense(6, 4), density=0.0), ValueError, r"density must be in \(0, 1\]"),
         (lambda: cavity.Layer(cavity.Dense(6, 4), density=1.5), ValueError, r"density must be in \(0, 1\]"),
-        (lambda: cavity.Layer(cavity.Dense(6, 4), evidence=0.0), ValueError, r"evidence must be in \(0, 1\]"),
-        (lambda: cavity.Layer(cavity.Dense(6, 4), evidence=2.0), ValueError, r"evidence must be in \(0, 1\]"),
         (
             lambda: cavity.Layer(cavity.Dense(6, 4), density=0.5, mask=torch.ones(4, 6).bool()),
             ValueError,

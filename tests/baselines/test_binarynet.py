@@ -10,7 +10,7 @@ import torch
 import cavity.data
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.baselines.binarynet import logits
-from cavity.engine.fusion import compiler_problem
+from cavity.engine.compiling import compiler_problem
 from cavity.training.callbacks import EarlyStop
 
 

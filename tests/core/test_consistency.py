@@ -11,8 +11,9 @@ from torch import Tensor
 
 import cavity
 from cavity.core.algorithms import AMP, BPI, MF
-from cavity.core.algorithms.base import Carry, Factor, Up
+from cavity.core.arithmetic import EXACT
 from cavity.core.messages import Fields, Moments, Preactivation, Target
+from cavity.core.state import Factor, LayerState, Up
 from oracle.message_passing import conv_edges
 
 ALGORITHMS = ("bp", "bpi", "mf", "amp")
@@ -26,11 +27,11 @@ ACTIVATIONS = {
 IMAGE = (2, 4, 3)
 
 
-def network(prior="binary", activation="sign", conv=False, bias=False, density=1.0, output="label", evidence=1.0):
+def network(prior="binary", activation="sign", conv=False, bias=False, density=1.0, output="label"):
     """Two layers with three outputs in float64, on 24 inputs."""
     lower = cavity.Conv2d(IMAGE, 3, 2, padding=1, stride=(1, 2), bias=bias) if conv else cavity.Dense(24, 7, bias=bias)
     upper = cavity.Dense(math.prod(lower.output_shape), 3, bias=bias)
-    layers = [cavity.Layer(part, prior, density=density, evidence=evidence) for part in (lower, upper)]
+    layers = [cavity.Layer(part, prior, density=density) for part in (lower, upper)]
     return cavity.Network([layers[0], ACTIVATIONS[activation], layers[1], output], seed=1).double()
 
 
@@ -74,17 +75,18 @@ def one_pass_down(algorithm, net, depth, step, seed=0):
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
-    site = net.sites([1.0, 1.0], [0.0, 0.0])[depth]
+    site = net.sites[depth]
     shapes = (4, *site.coupling.input_shape), (4, *site.coupling.output_shape)
     inputs = Moments(normal(*shapes[0]).tanh(), torch.full(shapes[0], 0.5, dtype=torch.float64))
     pre = Preactivation(normal(*shapes[1]), 1 + normal(*shapes[1]).square())
     message = Fields(normal(*shapes[1]), normal(*shapes[1]).square()) if depth == 0 else Target(pre.mean.sign(), None)
     weights = Moments(step * normal(*net.layers[depth].shape).tanh(), net.layers[depth].variance)
-    carry = Carry(weights, net.layers[depth].natural, None, None, net.layers[depth].natural, None)
+    state = LayerState(net.layers[depth].natural, weights)
     # A layer on data sends no B; here the lower layer's inputs are units, so that both fields can be looked at.
     below = net.activations[0]
     site = replace(site, below=below)
-    down = algorithm.down(site, carry, Up(inputs, pre, pre), Factor(site.channel, message, pre), False)
+    up = Up(inputs, pre, pre, torch.zeros(()))
+    down = algorithm.down(site, state, up, Factor(site.channel, message, pre), EXACT, False)
     return down.inputs / step, down.weights
 
 
@@ -212,27 +214,26 @@ def test_the_order_of_the_samples_does_not_matter(prior, algorithm, iterations):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_evidence_scales_what_a_batch_says(algorithm):
-    nets = [network("ternary", conv=True, evidence=evidence) for evidence in (1.0, 0.25)]
+def test_the_rate_scales_what_a_batch_says(algorithm):
+    nets = [network("ternary", conv=True) for _ in range(2)]
     before = nets[0].layers[0].natural
-    for net in nets:
-        cavity.Trainer(net, algorithm, rho=1.0).step(*batch())
+    for net, rate in zip(nets, (1.0, 0.25), strict=True):
+        cavity.Trainer(net, algorithm, rho=1.0, rate=rate).step(*batch())
     for old, full, quarter in zip(before, *(net.layers[0].natural for net in nets), strict=True):
         torch.testing.assert_close(quarter - old, 0.25 * (full - old), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("evidence", [1.0, 0.1])
-def test_amp_is_bp_to_first_order_whatever_the_evidence(evidence):
-    """The second iteration takes each factor's own part out of the weights: evidence·H is what they had taken in."""
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_amp_is_bp_to_first_order_whatever_the_rate(rate):
+    """The second iteration takes each factor's own part out of the weights: rate·H is what they had taken in."""
     generator = torch.Generator().manual_seed(3)
     x = torch.randn((40, 301), generator=generator, dtype=torch.float64)
     y = torch.randn(40, generator=generator, dtype=torch.float64).sign()
     moved = {}
     for algorithm in ("bp", "amp", "mf"):
-        layers = [cavity.Layer(cavity.Dense(*shape), evidence=evidence) for shape in ((301, 31), (31, 1))]
-        net = cavity.Network([layers[0], "sign", layers[1], "label"], seed=1).double()
+        net = cavity.mlp(301, (31,), 1, seed=1).double()
         before = [layer.field.clone() for layer in net.layers]
-        cavity.Trainer(net, algorithm, rho=1.0, damping=0.0, inner_iterations=2).step(x, y)
+        cavity.Trainer(net, algorithm, rho=1.0, rate=rate, damping=0.0, inner_iterations=2).step(x, y)
         moved[algorithm] = [layer.field - old for layer, old in zip(net.layers, before, strict=True)]
     for exact, first_order, none in zip(moved["bp"], moved["amp"], moved["mf"], strict=True):
         assert (first_order - exact).norm() < 0.04 * exact.norm()

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import cavity
 from cavity.core.floors import FIELD_BOUND
 from cavity.core.messages import Fields
-from cavity.core.posterior import Rule, certainty, update_weights
+from cavity.core.posterior import certainty, update_weights
+from cavity.core.state import Rule
 from cavity.training.callbacks import Callback
 from faults.problems import ALGORITHMS, PRIORS, PROBLEMS, Problem, snapshot, unchanged
 from fuzzing import bounded
@@ -155,7 +156,7 @@ def test_certain_weights_predict_as_the_sign_network_they_are(problem):
     assert net.predict_proba(x)[:, 1].round().tolist() == ((expected + 1) / 2).tolist()
 
 
-RULE = Rule(rho=1.1, damping=0.0, reinforcement=0.0, evidence=1.0, focusing=None)
+RULE = Rule(rho=1.1)
 
 
 def updated(prior: cavity.Prior, h: list[float], precision: list[float] | None = None):

@@ -1,7 +1,7 @@
 """One problem, two engines: build the same layers for the library and for the oracle, and collect every message of
 both.
 
-The library runs through ``Trainer.step`` itself; a ``Recorder`` stands between the skeleton and the algorithm and
+The library runs through ``Trainer.step`` itself; a ``Recorder`` stands between the sweep and the algorithm and
 writes down what they tell each other. Messages are numbered as the oracle numbers them: arrays (samples, units) or
 (rows, columns).
 """
@@ -31,22 +31,23 @@ class Recorder(Algorithm):
     """An algorithm that behaves like ``inner`` and keeps what went through it."""
 
     name = "recorder"
+    summary = "writes down what goes through another algorithm"
 
     def __init__(self, inner: Algorithm) -> None:
         self.inner = inner
         self.variance_floor = inner.variance_floor  # type: ignore[misc]
-        self.carries: list[Any] = []
+        self.states: list[Any] = []
         self.downs: list[dict[str, np.ndarray]] = []
 
     def memory(self, couplings, samples, iterations):
         return self.inner.memory(couplings, samples, iterations)
 
-    def up(self, site, carry, inputs, below):
-        self.carries.append(carry)
-        return self.inner.up(site, carry, inputs, below)
+    def up(self, site, state, inputs, below):
+        self.states.append(state)
+        return self.inner.up(site, state, inputs, below)
 
-    def down(self, site, carry, up, factor, remember):
-        result = self.inner.down(site, carry, up, factor, remember)
+    def down(self, site, state, up, factor, arithmetic, remember):
+        result = self.inner.down(site, state, up, factor, arithmetic, remember)
         (x, delta), (omega, V), (g, gamma) = up.inputs, up.pre, factor.response
         found = {
             "omega": omega,
@@ -55,7 +56,7 @@ class Recorder(Algorithm):
             "Delta": torch.zeros_like(x) if delta is None else delta,
             "g": g,
             "Gamma": gamma,
-            "A": input_precision(site, carry.weights, factor),
+            "A": input_precision(site, state.moments, factor),
             "G": weight_precision(site, up.inputs, factor),
             "H": result.weights,
         }
@@ -113,7 +114,7 @@ class Problem:
         )
         depth = len(self.layers)
         final = [(layer.moments, layer.natural) for layer in self.net.weighted()]
-        after = [(carry.weights, carry.natural) for carry in recorder.carries[depth:]] + final
+        after = [(state.moments, state.natural) for state in recorder.states[depth:]] + final
         history: History = []
         for start in range(0, depth * self.inner_iterations, depth):
             downs = recorder.downs[start : start + depth][::-1]

@@ -79,9 +79,9 @@ def test_early_stopping_goes_on_waiting_after_a_restart():
 
 def test_numbers_of_numpy_are_numbers():
     run = trainer(rho=np.float32(1), damping=np.array([0.5, 0.25]), inner_iterations=np.int64(2))
-    assert run.settings.rho == (1.0, 1.0)
-    assert run.settings.damping == (0.5, 0.25)
-    assert run.settings.inner_iterations == 2
+    assert run.rho == (1.0, 1.0)
+    assert run.damping == (0.5, 0.25)
+    assert run.method.iterations == 2
 
 
 def test_the_same_seed_gives_the_same_run():
@@ -224,12 +224,6 @@ def accuracies(run: cavity.Trainer, digits, epochs: int) -> tuple[float, float]:
     return 100 - scores.error, 100 - scores.error_bayes
 
 
-def tempered(*parts, weights, activation, evidence) -> cavity.Network:
-    """Two couplings with a fraction of the evidence each, and an argmax."""
-    lower, upper = (cavity.Layer(part, weights, evidence=e) for part, e in zip(parts, evidence, strict=True))
-    return cavity.Network([lower, activation, upper, "argmax"])
-
-
 def test_bp_learns_digits(digits):
     point, bayes = accuracies(cavity.Trainer(cavity.mlp(64, (101,), 10), "bp"), digits, epochs=8)
     assert point >= 94
@@ -246,21 +240,18 @@ def test_gaussian_weights_learn_digits(digits, algorithm):
 @pytest.mark.parametrize("weights", ["binary", "gaussian"])
 def test_relu_learns_digits(digits, weights):
     """All samples of a batch vote from the same state; with units that have no bound the sum of 64 votes overshoots."""
-    parts = cavity.Dense(64, 51), cavity.Dense(51, 10)
-    net = tempered(*parts, weights=weights, activation="relu", evidence=(0.1, 0.1))
-    _, bayes = accuracies(cavity.Trainer(net, "mf", rho=1.0), digits, epochs=10)
+    net = cavity.mlp(64, (51,), 10, weights=weights, activation="relu")
+    _, bayes = accuracies(cavity.Trainer(net, "mf", rho=1.0, rate=0.1), digits, epochs=10)
     assert bayes >= 90
 
 
 def test_convolutions_learn_digits_and_tempered_ones_polarise_less(digits):
     """A kernel of 64 positions collects 64 correlated votes from each sample."""
     outcomes = []
-    for evidence in (1.0, 1 / 64):
-        parts = cavity.Conv2d((1, 8, 8), 8, 3, padding=1), cavity.Dense(512, 10)
-        net = tempered(*parts, weights="binary", activation="sign", evidence=(evidence, 1.0))
-        outcomes.append(
-            (accuracies(cavity.Trainer(net, "mf"), digits, epochs=4)[1], net.layers[0].mean.square().mean())
-        )
+    for rate in (1.0, 1 / 64):
+        net = cavity.Network([cavity.Conv2d((1, 8, 8), 8, 3, padding=1), "sign", cavity.Dense(512, 10), "argmax"])
+        trainer = cavity.Trainer(net, "mf", rate=(rate, 1.0))
+        outcomes.append((accuracies(trainer, digits, epochs=4)[1], net.layers[0].mean.square().mean()))
     (_, polarised), (bayes, tempered_polarised) = outcomes
     assert tempered_polarised < 0.9 * polarised
     assert bayes >= 91

@@ -182,7 +182,7 @@ class BinaryNetTrainer(BaselineTrainer):
         self._compiled = _compiled_step() if compile else training_step
         self._sizes_met: set[int] = set()
 
-    def _learn(self, x: Tensor, y: Tensor) -> Tensor:
+    def learn(self, x: Tensor, y: Tensor) -> Tensor:
         net = self.net
         arguments = list(net.weights), net.layers, self.memory, self.optimizer, x, y
         if not self.compile or len(x) in self._sizes_met:

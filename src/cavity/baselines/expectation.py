@@ -175,7 +175,7 @@ class ExpectationTrainer(BaselineTrainer):
         self.net = net
 
     @torch.no_grad()
-    def _learn(self, x: Tensor, y: Tensor) -> Tensor:
+    def learn(self, x: Tensor, y: Tensor) -> Tensor:
         loss, terms = self.net.evidence(x, y)
         for h, term in zip(self.net.fields, terms, strict=True):
             h.add_(term)

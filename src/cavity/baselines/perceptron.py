@@ -90,7 +90,7 @@ class PerceptronTrainer(BaselineTrainer):
         self.optimizer = OPTIMIZERS[optimizer](DEFAULT_LR[optimizer] if lr is None else lr, bound=math.inf)
         self.memory = self.optimizer.start(list(net.weights))
 
-    def _learn(self, x: Tensor, y: Tensor) -> Tensor:
+    def learn(self, x: Tensor, y: Tensor) -> Tensor:
         weights = list(self.net.weights)
         loss = cross_entropy(self.net.logits(x), y)
         gradients = torch.autograd.grad(loss, weights)

@@ -14,11 +14,12 @@ from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
 from cavity.core.couplings.base import check_sizes
 from cavity.training.batches import Batches
-from cavity.training.loop import Listener, Loop, Pair
+from cavity.training.callbacks import Callback
+from cavity.training.loop import Loop, Pair
 
 
-class BaselineTrainer(Loop):
-    """Epochs and records around one abstract ``_learn``, which returns the loss, 0-dimensional and still on the
+class BaselineTrainer(Loop[Tensor]):
+    """Epochs and records around one abstract ``learn``, which returns the loss, 0-dimensional and still on the
     device. ``seed`` shuffles the batches."""
 
     net: Classifier
@@ -31,11 +32,6 @@ class BaselineTrainer(Loop):
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
         """Continue where ``optimizer_state`` was taken."""
 
-    def step(self, x: Tensor, y: Tensor) -> Tensor:
-        """Learn from one mini-batch, x (samples, inputs) and y ±1 or 0…C−1; returns the loss before the update."""
-        loss: Tensor = self._step(*self._checked(x, y))
-        return loss
-
     def fit(
         self,
         train: tuple[Tensor, Tensor],
@@ -44,7 +40,7 @@ class BaselineTrainer(Loop):
         validation: tuple[Tensor, Tensor] | None = None,
         batch_size: int | None = 128,
         evaluate_every: int = 1,
-        callbacks: Sequence[Listener] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> list[EpochRecord]:
         """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
         Errors are measured after every ``evaluate_every``-th epoch and the last."""
@@ -52,9 +48,9 @@ class BaselineTrainer(Loop):
         source = Batches(*self._checked(*train), batch_size)
         held_out = None if validation is None else self._checked(*validation)
         sample = train_sample(source.x, source.y)
-        return self._run(source, epochs, evaluate_every, sample, held_out, callbacks)
+        return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
 
-    def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
+    def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
         nll = ece = None
         if test is not None:

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 
 def timings(field: Field, args: argparse.Namespace, console: Console) -> Result:
     """Every batch size in turn; the console shows which, and the time left for it."""
-    from cavity.engine.arithmetic import INTERVAL
+    from cavity.engine.choosing import INTERVAL
     from cavity.studies.bench.machine import describe
     from cavity.studies.bench.progress import Turns
     from cavity.studies.bench.table import Result

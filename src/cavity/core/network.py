@@ -14,15 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from cavity.core import predict
-from cavity.core.algorithms.base import Carry, Site
 from cavity.core.channels import ACTIVATIONS, OUTPUTS, Activation, Output
 from cavity.core.couplings import Coupling, Dense, free_columns, random_mask
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments, Preactivation
-from cavity.core.posterior import Focusing
 from cavity.core.priors import PRIORS, Prior
-from cavity.engine.arithmetic import Evaluation
-from cavity.engine.fusion import EAGER, Kernels
+from cavity.core.state import LayerState, Site
 
 Kind = TypeVar("Kind")
 
@@ -46,8 +43,7 @@ class Layer(nn.Module):
     """Uncertain weights of one coupling.
 
     ``weights`` is a prior or its name; ``density`` < 1 keeps a random fraction of the weights, ``mask`` (outputs,
-    columns) says which; ``init`` is the paper's ε; ``evidence`` multiplies what a mini-batch says about a weight:
-    below 1 it tempers the correlated votes that a shared weight collects over positions.
+    columns) says which; ``init`` is the paper's ε.
     """
 
     field: Tensor
@@ -66,18 +62,15 @@ class Layer(nn.Module):
         density: float = 1.0,
         mask: Tensor | None = None,
         init: float = 1.0,
-        evidence: float = 1.0,
     ) -> None:
         super().__init__()
-        if not 0 < evidence <= 1:
-            raise ValueError(f"evidence must be in (0, 1], got {evidence}")
         if not 0 < density <= 1:
             raise ValueError(f"density must be in (0, 1], got {density}")
         if mask is not None and density != 1:
             raise ValueError(f"give mask or density, not both: density is {density}")
         self.coupling = coupling
         self.prior = resolve("weights", weights, PRIORS)
-        self.density, self.init, self.evidence = density, init, evidence
+        self.density, self.init = density, init
         self.register_buffer("mask", None if mask is None else _checked_mask(mask, self.shape))
         blank = torch.zeros(self.shape)
         self.register_buffer("field", blank)
@@ -130,6 +123,11 @@ class Layer(nn.Module):
     def moments(self) -> Moments:
         """(m, σ), the damped state that the next pass starts from."""
         return Moments(self.mean, self.variance)
+
+    @property
+    def state(self) -> LayerState:
+        """The posterior as message passing sees it."""
+        return LayerState(self.natural, self.moments, self.mask, self.columns)
 
     def set_state(self, natural: Fields, moments: Moments) -> None:
         """Replace the posterior; tensors handed out before keep their values."""
@@ -189,39 +187,17 @@ class Network(nn.Module):
         """The layers, typed."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
-    def sites(
-        self,
-        rho: Sequence[float],
-        damping: Sequence[float],
-        focusing: Focusing | None = None,
-        evaluations: Sequence[Evaluation] | None = None,
-        run: Kernels = EAGER,
-    ) -> list[Site]:
-        """The layers as message passing sees them, without their state."""
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The chain as message passing sees it, without what is known about the weights."""
         channels: list[Activation | Output] = [*self.activations, self.output]
         below: list[Activation | None] = [None, *self.activations]
-        return [
-            Site(
-                coupling=layer.coupling,
-                prior=layer.prior,
-                rho=rho[number],
-                below=below[number],
-                channel=channels[number],
-                damping=damping[number],
-                focusing=focusing,
-                evidence=layer.evidence,
-                evaluation=Evaluation("exact") if evaluations is None else evaluations[number],
-                run=run,
-            )
-            for number, layer in enumerate(self.weighted())
-        ]
+        parts = zip(self.weighted(), below, channels, strict=True)
+        return tuple(Site(layer.coupling, layer.prior, under, over) for layer, under, over in parts)
 
-    def carries(self) -> list[Carry]:
-        """The state of the layers at the start of a mini-batch, before any message."""
-        starts = [(layer, layer.natural) for layer in self.weighted()]
-        return [
-            Carry(layer.moments, natural, None, None, natural, layer.mask, layer.columns) for layer, natural in starts
-        ]
+    def states(self) -> tuple[LayerState, ...]:
+        """What is known about the weights of each layer."""
+        return tuple(layer.state for layer in self.weighted())
 
     @property
     def input_shape(self) -> tuple[int, ...]:

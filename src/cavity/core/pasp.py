@@ -12,38 +12,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Algorithm, Carry, Site
+from cavity.core.algorithms.base import Algorithm
 from cavity.core.messages import Preactivation
-from cavity.core.network import Network
-from cavity.core.posterior import Focusing
-from cavity.core.sweep import sweep
-from cavity.engine.distributed import Share
-from cavity.engine.fusion import EAGER, Kernels
+from cavity.core.state import LayerState, Rule, Site
+from cavity.core.sweep import Iteration, iterate
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to update: one number per layer for ρ and α."""
-
-    rho: tuple[float, ...]
-    damping: tuple[float, ...]
-    reinforcement_step: float
-    focusing: Focusing | None
-    inner_iterations: int
-    tolerance: float | None
-
-
-@dataclass(frozen=True)
-class Engine:
-    """With what to update: the algorithm and the layers as it sees them."""
+class Method:
+    """What is done with every mini-batch: the algorithm, the chain of layers it works on, how many inner iterations,
+    and the change of a weight mean below which they end early (None: never)."""
 
     algorithm: Algorithm
-    sites: Sequence[Site]
-    run: Kernels = EAGER
+    sites: tuple[Site, ...]
+    iterations: int = 1
+    tolerance: float | None = None
+    #: 1 − r ← (1 − r)(1 − step) after every iteration.
+    reinforcement_step: float = 0.0
+
+
+class State(NamedTuple):
+    """What one mini-batch leaves to the next: the posterior of every layer, and r where annealing has brought it."""
+
+    layers: tuple[LayerState, ...]
+    reinforcement: tuple[float, ...]
+
+
+class Iterate(Protocol):
+    """``core.sweep.iterate``, or a way to run the same."""
+
+    def __call__(
+        self,
+        algorithm: Algorithm,
+        sites: Sequence[Site],
+        states: Sequence[LayerState],
+        x: Tensor,
+        y: Tensor,
+        remember: bool = ...,
+        generator: torch.Generator | None = ...,
+    ) -> Iteration: ...
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,11 @@ class StepInfo:
     entries: int
     #: What the samples were labelled; in one process of several, its own samples.
     labels: Tensor
+    #: Largest |h| or |λ| of each layer, (layers,): finite if the whole state is.
+    largest: Tensor
     old_means: tuple[Tensor, ...]
     new_means: tuple[Tensor, ...]
-    free_weights: tuple[int, ...]
+    masks: tuple[Tensor | None, ...]
 
     @cached_property
     def message_change(self) -> Tensor:
@@ -71,24 +85,13 @@ class StepInfo:
     @cached_property
     def polarization(self) -> Tensor:
         """Mean of m² over the unmasked weights of each layer, (layers,): q₀ of the paper, averaged over units."""
-        sums = [mean.square().sum() / free for mean, free in zip(self.new_means, self.free_weights, strict=True)]
-        return torch.stack(sums)
+        pairs = zip(self.new_means, self.masks, strict=True)
+        return torch.stack([m.square().sum() / (m.numel() if mask is None else mask.sum()) for m, mask in pairs])
 
     @property
     def clamped(self) -> Tensor:
         """Fraction of variances, gains 1 + AV and weights that needed a floor or the bound, 0-dimensional."""
         return self.clamped_entries / self.entries
-
-
-@dataclass(frozen=True)
-class Update:
-    """The new state of every layer, not yet written into the network."""
-
-    carries: tuple[Carry, ...]
-    reinforcement: tuple[float, ...]
-    #: Largest |h| or |λ| of each layer, (layers,).
-    largest: Tensor
-    info: StepInfo
 
 
 def annealed(r: Sequence[float], step: float) -> tuple[float, ...]:
@@ -97,57 +100,53 @@ def annealed(r: Sequence[float], step: float) -> tuple[float, ...]:
 
 
 def update(
-    network: Network,
+    method: Method,
+    state: State,
+    rules: Sequence[Rule],
     x: Tensor,
     y: Tensor,
-    engine: Engine,
-    settings: Settings,
-    reinforcement: tuple[float, ...],
-    generator: torch.Generator | None,
-    share: Share | None = None,
-) -> Update:
-    """Message passing on one mini-batch: x (samples, *input_shape), y labels. The network is not changed.
-
-    ``reinforcement`` is r of each layer at the start; the update carries where annealing has brought it. With a
-    ``share``, x are the samples of this process and y the labels of all; diagnostics are those of its own."""
-    layers = network.weighted()
-    carries = network.carries()
-    old_means = tuple(carry.weights.mean for carry in carries)
-    r, clamped, done = reinforcement, torch.zeros((), device=x.device, dtype=torch.int64), 0
-    for iteration in range(1, settings.inner_iterations + 1):
-        before = carries
-        remember = iteration < settings.inner_iterations
-        result = sweep(engine.algorithm, engine.sites, carries, x, y, r, remember, generator, engine.run, share)
-        carries, clamped, done = result.carries, clamped + result.clamped, iteration
-        r = annealed(r, settings.reinforcement_step)
-        if settings.tolerance is not None and _converged(before, carries, settings.tolerance):
+    generator: torch.Generator | None = None,
+    iterate: Iterate = iterate,
+) -> tuple[State, StepInfo]:
+    """Message passing on one mini-batch: x (samples, *input_shape), y labels; ``rules`` hold the numbers of each
+    layer."""
+    layers = [layer.begin(rule) for layer, rule in zip(state.layers, rules, strict=True)]
+    old_means, r = tuple(layer.moments.mean for layer in layers), state.reinforcement
+    clamped, done = torch.zeros((), device=x.device, dtype=torch.int64), 0
+    for done in range(1, method.iterations + 1):
+        before = [
+            layer._replace(rule=layer.rule._replace(reinforcement=r_l)) for layer, r_l in zip(layers, r, strict=True)
+        ]
+        result = iterate(method.algorithm, method.sites, before, x, y, done < method.iterations, generator)
+        layers, clamped = result.learnt.states, clamped + result.learnt.clamped
+        r = annealed(r, method.reinforcement_step)
+        if method.tolerance is not None and converged(before, layers, method.tolerance):
             break
-    free = tuple(layer.free_weights for layer in layers)
-    entries = done * _entries(network, result.pres)
     info = StepInfo(
         done,
         result.pres[-1],
         clamped,
-        entries,
-        y if share is None else y[share.part],
+        done * entries(method.sites, layers, result.pres),
+        y,
+        result.learnt.largest,
         old_means,
-        tuple(carry.weights.mean for carry in carries),
-        free,
+        tuple(layer.moments.mean for layer in layers),
+        tuple(layer.mask for layer in layers),
     )
-    return Update(tuple(carries), r, result.largest, info)
+    return State(tuple(layers), r), info
 
 
-def _entries(network: Network, pres: Sequence[Preactivation]) -> int:
+def entries(sites: Sequence[Site], layers: Sequence[LayerState], pres: Sequence[Preactivation]) -> int:
     """All that may need a floor or a bound in one iteration: V of every unit, 1 + AV where A matters, and weights."""
-    gains = zip(pres[:-1], network.activations, strict=True)
+    gains = zip(sites[1:], pres[:-1], strict=True)
     return (
         sum(pre.mean.numel() for pre in pres)
-        + sum(pre.mean.numel() for pre, activation in gains if activation.uses_precision)
-        + sum(layer.field.numel() for layer in network.weighted())
+        + sum(pre.mean.numel() for site, pre in gains if site.below is not None and site.below.uses_precision)
+        + sum(layer.natural.field.numel() for layer in layers)
     )
 
 
-def _converged(before: Sequence[Carry], after: Sequence[Carry], tolerance: float) -> bool:
+def converged(before: Sequence[LayerState], after: Sequence[LayerState], tolerance: float) -> bool:
     """Whether no weight mean moved by more than ``tolerance``. Waits for the device: only where asked for."""
-    changes = [(new.weights.mean - old.weights.mean).abs().max() for old, new in zip(before, after, strict=True)]
+    changes = [(new.moments.mean - old.moments.mean).abs().max() for old, new in zip(before, after, strict=True)]
     return bool(torch.stack(changes).max() <= tolerance)

@@ -1,6 +1,6 @@
 """From fields to weights: the posterior of one inner iteration and the damped moments it leaves.
 
-    field^τ = θ + (H, G) + r·field^{τ−1},   θ = ρ·field of the last mini-batch
+    field^τ = θ + rate·(H, G) + r·field^{τ−1},   θ = ρ·field of the last mini-batch
     m ← α m + (1−α) ∂_H ψ(field^τ)
 
 Everything here is elementwise on (outputs, columns) and runs as one kernel.
@@ -16,23 +16,7 @@ from torch import Tensor
 from cavity.core.floors import FIELD_BOUND
 from cavity.core.messages import Fields, Moments
 from cavity.core.priors.base import Prior
-
-
-class Focusing(NamedTuple):
-    """y replicas of the weights coupled with strength γ (Baldassi et al. 2016)."""
-
-    replicas: float
-    gamma: float
-
-
-class Rule(NamedTuple):
-    """The numbers of one layer's update: ρ, α, r, the factor on the evidence of shared weights, and focusing."""
-
-    rho: float
-    damping: float
-    reinforcement: float
-    evidence: float
-    focusing: Focusing | None
+from cavity.core.state import Focusing, Rule
 
 
 class Posterior(NamedTuple):
@@ -89,13 +73,13 @@ def certainty(prior: Prior, natural: Fields) -> Tensor:
 
 
 def posterior_field(rule: Rule, start: Fields, last: Fields, message: Fields) -> Fields:
-    """field^τ = ρ·start + (H, G), reinforced by r·field^{τ−1} or by the pull of the other replicas."""
-    h = rule.rho * start.field + rule.evidence * message.field
+    """field^τ = ρ·start + rate·(H, G), reinforced by r·field^{τ−1} or by the pull of the other replicas."""
+    h = rule.rho * start.field + rule.rate * message.field
     precision = None
     if message.precision is not None:
         assert start.precision is not None
         assert last.precision is not None
-        precision = rule.rho * start.precision + rule.evidence * message.precision
+        precision = rule.rho * start.precision + rule.rate * message.precision
         if rule.reinforcement:
             precision = precision + rule.reinforcement * last.precision
     if rule.focusing is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms import MF
+from cavity.core.algorithms.mf import MF
 from cavity.core.channels import Sign
 from cavity.core.messages import Preactivation
 from cavity.core.sweep import sweep_up
@@ -87,9 +87,8 @@ def point_preactivations(network: Network, x: Tensor) -> Tensor:
 
 def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     """ω and V of the last layer, (samples, outputs), from one sweep up with the current (m, σ)."""
-    sites = network.sites([1.0] * len(network.layers), [0.0] * len(network.layers))
-    carries = network.carries()
-    tops = [sweep_up(MF(), sites, carries, part)[0][-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
+    sites, states = network.sites, network.states()
+    tops = [sweep_up(MF(), sites, states, part)[-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
     return Preactivation(*(_finite(torch.cat(parts)) for parts in zip(*tops, strict=True)))
 
 

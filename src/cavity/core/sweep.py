@@ -1,123 +1,144 @@
-"""One skeleton for all algorithms: a sweep up, a sweep down, new weights. Moments go up, fields come down, and each
-layer keeps a field on its weights. ω, B and H are the algorithm's; everything else is here and in the modules
-beside. What one layer does in one direction is one function; where kernels are compiled, each direction is fused."""
+"""One inner iteration: a sweep up, a sweep down, new weights. Moments go up, fields come down, and each layer keeps a
+field on its weights. ω, B and H are the algorithm's; everything else is the same for all of them.
+
+Every function takes values and returns values. ``engine/`` runs the same functions compiled, or in several processes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Algorithm, Carry, Site, Up
-from cavity.core.algorithms.edges import CHUNK_EDGES
+from cavity.core.algorithms.base import Algorithm
+from cavity.core.arithmetic import EXACT, Arithmetic
 from cavity.core.channels.base import Output
-from cavity.core.layer import SweepDown, down_layer, up_layer
-from cavity.core.messages import Fields, Preactivation, Target
-from cavity.engine.arithmetic import Plan, edges
-from cavity.engine.fusion import EAGER, Kernels, between_kernels
-from cavity.engine.together import sweep_down_together
-
-if TYPE_CHECKING:
-    from cavity.engine.distributed import Share
+from cavity.core.messages import Fields, Moments, Preactivation, Target
+from cavity.core.posterior import update_weights
+from cavity.core.state import Factor, LayerState, Site, Up
+from cavity.core.variances import floored, input_precision, preactivation_variance, variance_floor, weight_precision
 
 
-class Sweep(NamedTuple):
-    """The outcome of one inner iteration: that of the sweep down, and (ω, V) of each layer."""
+class LayerDown(NamedTuple):
+    """What the way down leaves at one layer: (H, G) on its weights, (B, A) on its inputs (None at the first layer),
+    what the algorithm remembers, and how many gains 1 + AV were raised to the floor."""
 
-    carries: list[Carry]
+    fields: Fields
+    down: Fields | None
+    memory: Any
+    floored: Tensor | None
+
+
+class Learnt(NamedTuple):
+    """New states, how many entries needed a floor or the bound, and the largest |h| or |λ| of each layer, (layers,)."""
+
+    states: list[LayerState]
     clamped: Tensor
     largest: Tensor
+
+
+class Iteration(NamedTuple):
+    """The outcome of one inner iteration: what was learnt, and the (ω, V) of each layer that it was learnt from."""
+
+    learnt: Learnt
     pres: list[Preactivation]
 
 
-def sweep(
+def iterate(
     algorithm: Algorithm,
     sites: Sequence[Site],
-    carries: Sequence[Carry],
+    states: Sequence[LayerState],
     x: Tensor,
     y: Tensor,
-    reinforcement: Sequence[float],
-    remember: bool,
-    generator: torch.Generator | None,
-    run: Kernels = EAGER,
-    share: Share | None = None,
-) -> Sweep:
-    """One iteration τ on inputs x (samples, *input_shape) and labels y (samples, …): one kernel up, one down.
-
-    Where x is the ``share`` of one process, y are the labels of all samples, and the way down is a kernel a layer."""
-    samples = len(x) if share is None else share.samples
-    plans = None
-    if algorithm.has_corrections:
-        plans = tuple(site.evaluation.plan(site, x, samples, algorithm.has_cavities) for site in sites)
-    going_on = carries[0].natural is not carries[0].start
-    hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, going_on, remember
-    # Cavities that outlive an iteration are overwritten in place, chunk by chunk.
-    run_up = EAGER if algorithm.has_cavities and going_on else run
-    ups, floored = run_up.call(hint, sweep_up, algorithm, sites, carries, x)
+    remember: bool = False,
+    generator: torch.Generator | None = None,
+) -> Iteration:
+    """One iteration τ on inputs x (samples, *input_shape) and labels y (samples, …), as the equations are written."""
+    ups = sweep_up(algorithm, sites, states, x)
     output = sites[-1].channel
     assert isinstance(output, Output)
-    last = ups[-1].pre
-    target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
-    loop = plans is not None and algorithm.has_cavities and _is_a_loop(sites, plans, x, going_on or remember)
-    run_down = EAGER if output.branches or loop else run
-    told = algorithm, sites, carries, ups, target, reinforcement, remember, plans
-    if share is None:
-        down = run_down.call((hint, plans, reinforcement), sweep_down, *told)
-    else:
-        down = sweep_down_together(*told, share, run_down, hint)
-    return Sweep(down.carries, floored + down.clamped, down.largest, [up.pre for up in ups])
+    target = output.target(y, ups[-1].pre, generator)
+    downs = sweep_down(algorithm, sites, states, ups, target, [EXACT] * len(sites), remember)
+    return Iteration(learn(sites, states, ups, downs), [up.pre for up in ups])
 
 
-def _is_a_loop(sites: Sequence[Site], plans: Sequence[Plan], x: Tensor, iterates: bool) -> bool:
-    """Whether the way down looks at its series or goes edge by edge over several chunks."""
-    chunked = (
-        plan.series is None and site.channel.elementwise and edges(site, len(x)) > CHUNK_EDGES
-        for site, plan in zip(sites, plans, strict=True)
-    )
-    return iterates or any(plan.due for plan in plans) or any(chunked)
-
-
-@between_kernels
-def sweep_up(
-    algorithm: Algorithm, sites: Sequence[Site], carries: Sequence[Carry], x: Tensor
-) -> tuple[list[Up], Tensor]:
-    """Moments from the first layer to the last, and how many variances were floored."""
+def sweep_up(algorithm: Algorithm, sites: Sequence[Site], states: Sequence[LayerState], x: Tensor) -> list[Up]:
+    """Moments from the first layer to the last: x̂, Δ, then ω, V of each."""
+    ups: list[Up] = []
     below: Preactivation | None = None
-    ups, counts = [], []
-    for site, carry in zip(sites, carries, strict=True):
-        up, count = up_layer(algorithm, site, carry, x if below is None else None, below)
-        ups.append(up)
-        counts.append(count)
-        below = up.pre
-    return ups, torch.stack(counts).sum()
+    for site, state in zip(sites, states, strict=True):
+        inputs = Moments(x, None) if below is None else _inputs(site, state, below)
+        omega = algorithm.up(site, state, inputs, below)
+        V, count = floored(
+            preactivation_variance(site, state.moments, inputs), variance_floor(site, inputs, algorithm.variance_floor)
+        )
+        ups.append(Up(inputs, Preactivation(omega, V), below, count))
+        below = ups[-1].pre
+    return ups
+
+
+def _inputs(site: Site, state: LayerState, below: Preactivation) -> Moments:
+    """x̂ = ∂_B φ, Δ = ∂²_B φ of the activation below, with the (B, A) that came down in the iteration before."""
+    assert site.below is not None
+    return site.below.moments(state.down, below)
+
+
+def layer_down(
+    algorithm: Algorithm,
+    site: Site,
+    state: LayerState,
+    up: Up,
+    message: Fields | Target,
+    arithmetic: Arithmetic,
+    remember: bool,
+) -> LayerDown:
+    """g and Γ of one layer's factors, then H and G on its weights, B and A on its inputs."""
+    below = site.below
+    variances = site.prior.uses_precision or (below is not None and below.uses_precision)
+    response = site.channel.response(message, up.pre) if variances or algorithm.needs_curvature else None
+    factor = Factor(site.channel, message, up.pre, response)
+    B, H, memory = algorithm.down(site, state, up, factor, arithmetic, remember)
+    G = weight_precision(site, up.inputs, factor) if site.prior.uses_precision else None
+    if below is None:
+        return LayerDown(Fields(H, G), None, memory, None)
+    assert B is not None
+    assert up.below is not None
+    A = input_precision(site, state.moments, factor) if below.uses_precision else None
+    shape = up.inputs.mean.shape
+    down = Fields(B.reshape(shape), None if A is None else A.reshape(shape))
+    return LayerDown(Fields(H, G), down, memory, below.clamped(down, up.below))
 
 
 def sweep_down(
     algorithm: Algorithm,
     sites: Sequence[Site],
-    carries: Sequence[Carry],
+    states: Sequence[LayerState],
     ups: Sequence[Up],
     target: Target,
-    reinforcement: Sequence[float],
+    arithmetic: Sequence[Arithmetic],
     remember: bool,
-    plans: Sequence[Plan] | None,
-) -> SweepDown:
-    """Fields from the last layer to the first, and the weights that they leave; ``plans`` say how each layer's
-    corrections are evaluated, None where there are none."""
+    layer: Callable[..., LayerDown] = layer_down,
+) -> list[LayerDown]:
+    """Fields from the last layer to the first. ``layer`` is what one layer does, where it is run in another way."""
     message: Fields | Target = target
-    new, counts, largest = [], [], []
-    for number in reversed(range(len(sites))):
-        site, carry, up, r = sites[number], carries[number], ups[number], reinforcement[number]
-        series, due = (None, False) if plans is None else plans[number]
-        if due:
-            means = carry.weights.mean, up.inputs.mean
-            series = site.evaluation.look(site, *means, message, up.pre, columns=carry.columns)
-        result = down_layer(algorithm, site, carry, up, message, series, r, remember)
-        new.append(result.carry)
-        counts.append(result.clamped)
-        largest.append(result.largest)
-        if result.carry.down is not None:
-            message = result.carry.down
-    return SweepDown(new[::-1], torch.stack(counts).sum(), torch.stack(largest[::-1]))
+    downs: list[LayerDown] = []
+    for site, state, up, how in reversed(list(zip(sites, states, ups, arithmetic, strict=True))):
+        downs.append(layer(algorithm, site, state, up, message, how, remember))
+        message = downs[-1].down or message
+    return downs[::-1]
+
+
+def learn(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up], downs: Sequence[LayerDown]) -> Learnt:
+    """The weights that (H, G) of all samples leave in every layer."""
+    new, clamped, largest = [], [], []
+    for site, state, up, down in zip(sites, states, ups, downs, strict=True):
+        assert state.start is not None
+        after = update_weights(
+            site.prior, state.rule, state.mask, state.start, state.natural, down.fields, state.moments
+        )
+        new.append(state._replace(natural=after.natural, moments=after.moments, down=down.down, memory=down.memory))
+        clamped += [up.floored, after.clamped] if down.floored is None else [up.floored, after.clamped, down.floored]
+        largest.append(after.largest)
+    return Learnt(new, torch.stack(clamped).sum(), torch.stack(largest))

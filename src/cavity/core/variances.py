@@ -11,9 +11,9 @@ import math
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Factor, Site
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Moments
+from cavity.core.state import Factor, Site
 
 
 def preactivation_variance(site: Site, weights: Moments, inputs: Moments) -> Tensor:

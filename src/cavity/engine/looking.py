@@ -1,8 +1,8 @@
-"""Which series does for a layer, found by looking: a few sums are evaluated exactly and by every candidate.
+"""Which series is good enough for a layer, found by looking: a few sums are evaluated exactly and by every candidate.
 
-Those of the units and samples where a polynomial fits worst are looked at. A candidate that does for them has its worst
-factors done exactly, so it is looked at once more where it fits worst of what is left. What does in full precision is
-tried in half.
+The sums looked at are those of the units and samples where a polynomial fits worst. A candidate that is good enough
+there has its worst factors done exactly, so it is looked at once more where it fits worst of what is left. If it passes
+in full precision, it is tried in half.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Factor, Series
-from cavity.core.algorithms.edges import Sums, exact_sums
 from cavity.core.algorithms.series import (
     coefficients,
     factor_misfits,
@@ -23,11 +21,13 @@ from cavity.core.algorithms.series import (
     series_sums,
     worst_factors,
 )
+from cavity.core.algorithms.sums import Sums, exact_sums
+from cavity.core.arithmetic import EXACT, Arithmetic, Series
 from cavity.core.couplings.base import Coupling
 from cavity.core.couplings.dense import Dense
 from cavity.core.messages import Preactivation, relayout
-from cavity.core.precision import half_pays
-from cavity.engine.fusion import EAGER
+from cavity.core.state import Factor
+from cavity.engine.half import half_pays
 
 #: What may be chosen from: orders, and shares of factors done exactly.
 ORDERS = (1, 2, 3, 4, 6, 8)
@@ -97,7 +97,7 @@ def look(coupling: Coupling, factor: Factor, m: Tensor, X: Tensor, rows: Tensor,
     part = Factor(factor.channel, relayout(factor.message, pick), Preactivation(*map(pick, factor.pre)))
     m, X = m[units], X[rows]
     alone = Dense(m.shape[1], m.shape[0])
-    return Look(rows, units, alone, part, m, X, exact_sums(alone, part, m, X, True, EAGER))
+    return Look(rows, units, alone, part, m, X, exact_sums(alone, part, m, X, True))
 
 
 def choose(
@@ -108,10 +108,10 @@ def choose(
     want_inputs: bool,
     tolerance: float,
     density: float = 1.0,
-) -> Series | None:
+) -> Arithmetic:
     """The series that is cheapest in full precision of those within a part of ``tolerance`` on the entries looked at,
-    in half where that does too; None if there is none that is cheaper than ``density`` of all edges. Waits for the
-    device."""
+    in half precision where that is good enough too; edge by edge if none is cheaper than ``density`` of all edges.
+    Waits for the device."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     reach = scale_of(largest_edge(m, x, coupling.bias))
     careful = bool(reach > careful_reach(len(X)) * factor.pre.variance.min().sqrt())
@@ -132,29 +132,30 @@ def choose(
         by_row = look(coupling, factor, m, X, worst(gaps.sum(dim=1), PROBE_ROWS), units)
         return Looks(by_unit, by_row, largest_H, max(largest_B, largest(by_row.exact.inputs)))
 
-    def good(seen: Looks, series: Series, exactly: Tensor | None) -> bool:
+    def good(seen: Looks, how: Arithmetic, exactly: Tensor | None) -> bool:
         # An error that is not a number is no agreement.
-        return error(seen, series, reach, exactly) <= tolerance
+        return error(seen, how, reach, exactly) <= tolerance
 
     first = looks(misfits(FIRST_ORDER))
     for series in candidates(want_inputs, density):
         if careful and series.share == 0:
             continue
+        full = Arithmetic(series)
         exactly = chosen_factors(misfits(series.order), series.share) if series.share > 0 else None
-        if not good(first, series, exactly):
+        if not good(first, full, exactly):
             continue
         seen = [first]
         if exactly is not None:
             # The worst factors are exact now: look at the worst of those that are left.
             left = misfits(series.order).masked_fill(exactly, 0.0)
             seen.append(looks(left, first.largest_H, first.largest_B))
-            if not good(seen[-1], series, exactly):
+            if not good(seen[-1], full, exactly):
                 continue
         if not half_pays(x, len(X) * m.numel()):
-            return series
-        halved = series._replace(half=True)
-        return halved if all(good(one, halved, exactly) for one in seen) else series
-    return None
+            return full
+        halved = Arithmetic(series, half=True)
+        return halved if all(good(one, halved, exactly) for one in seen) else full
+    return EXACT
 
 
 def chosen_factors(misfits: Tensor, share: float) -> Tensor:
@@ -170,24 +171,25 @@ def worst(gaps: Tensor, count: int) -> Tensor:
     return torch.topk(gaps, min(count, len(gaps))).indices
 
 
-def error(looks: Looks, series: Series, reach: Tensor, exactly: Tensor | None) -> float:
-    """The error of H_ki = Σ_n x̂_in g_{kn→i} over the units looked at, and of B_in = Σ_k m_ki g_{kn→i} over the samples,
-    relative to the largest entry; the larger of both."""
+def error(looks: Looks, how: Arithmetic, reach: Tensor, exactly: Tensor | None) -> float:
+    """The error of H_ki = Σ_n x̂_in g_{kn→i} over the units looked at, and of B_in = Σ_k m_ki g_{kn→i} over the
+    samples, relative to the largest entry; the larger of both."""
     by_unit, by_row = looks.by_unit, looks.by_row
-    H = sums_of(by_unit, series, reach, exactly, want_inputs=False).weights
+    H = sums_of(by_unit, how, reach, exactly, want_inputs=False).weights
     on_weights = largest(H - by_unit.exact.weights) / (looks.largest_H or 1.0)
     if by_row is None:
         return on_weights
-    B, exact_B = sums_of(by_row, series, reach, exactly, want_inputs=True).inputs, by_row.exact.inputs
+    B, exact_B = sums_of(by_row, how, reach, exactly, want_inputs=True).inputs, by_row.exact.inputs
     assert B is not None
     assert exact_B is not None
     return max(on_weights, largest(B - exact_B) / (looks.largest_B or 1.0))
 
 
-def sums_of(seen: Look, series: Series, reach: Tensor, exactly: Tensor | None, want_inputs: bool) -> Sums:
+def sums_of(seen: Look, how: Arithmetic, reach: Tensor, exactly: Tensor | None, want_inputs: bool) -> Sums:
     """The sums of the factors looked at as the whole layer would evaluate them."""
     mine = None if exactly is None else exactly[seen.rows][:, seen.units].reshape(-1).nonzero().squeeze(1)
-    return series_sums(seen.coupling, seen.factor, seen.m, seen.X, series, want_inputs, reach, mine)
+    assert how.series is not None
+    return series_sums(seen.coupling, seen.factor, seen.m, seen.X, how.series, want_inputs, how.half, reach, mine)
 
 
 def largest(entries: Tensor | None) -> float:

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 from cavity.analysis.metrics import EpochRecord
 
-if TYPE_CHECKING:
-    from cavity.core.pasp import StepInfo
-    from cavity.training.trainer import Trainer
 
+class Callback:
+    """A listener of ``fit``; write the methods you need. It may read everything and set ``trainer.stop = True``."""
 
-class Callback(ABC):
-    """A listener of ``Trainer.fit``. It may read everything and set ``trainer.stop = True``."""
+    def on_fit_begin(self, trainer: Any) -> None:
+        """Before the first mini-batch of a call of ``fit``."""
 
-    @abstractmethod
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        """After each mini-batch."""
+    def on_epoch_begin(self, trainer: Any) -> None:
+        """Before the first mini-batch of each epoch, and of one that is gone on with."""
 
-    @abstractmethod
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+    def on_step(self, trainer: Any, info: Any) -> None:
+        """After each mini-batch, with its diagnostics: a ``StepInfo``, or the loss of a baseline."""
+
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
         """After each epoch, with its record."""
+
+    def on_fit_end(self, trainer: Any) -> None:
+        """When ``fit`` returns, not where it ends in an error."""
 
 
 class OnEpoch(Callback):
     """Calls a function with (trainer, record) after each epoch, e.g. ``OnEpoch(lambda t, r: print(r))``."""
 
-    def __init__(self, function: Callable[[Trainer, EpochRecord], None]) -> None:
+    def __init__(self, function: Callable[[Any, EpochRecord], None]) -> None:
         self.function = function
 
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
         self.function(trainer, record)
 
 
@@ -57,10 +56,7 @@ class EarlyStop(Callback):
         self.metric, self.patience = metric, patience
         self.best, self.best_epoch = float("inf"), 0
 
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
+    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
         if not trainer.measures:
             return
         value = getattr(record, self.metric)

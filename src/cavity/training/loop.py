@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,20 +18,15 @@ from torch import Tensor
 from cavity.analysis.metrics import EpochRecord
 from cavity.core.channels.base import Output
 from cavity.training.batches import Batches
+from cavity.training.callbacks import Callback
 
 Pair = tuple[Tensor, Tensor]
+#: What a step returns, and callbacks are told.
+Info = TypeVar("Info")
 Source = Batches | Iterable[Pair]
 
 #: Seeds of an epoch's order are drawn below this.
 SEED_RANGE = 2**62
-
-
-class Listener(Protocol):
-    """What ``fit`` calls; every ``cavity.training.callbacks.Callback`` is one."""
-
-    def on_step(self, trainer: Any, info: Any) -> None: ...
-
-    def on_epoch(self, trainer: Any, record: EpochRecord) -> None: ...
 
 
 class Learner(Protocol):
@@ -49,7 +44,7 @@ class Learner(Protocol):
     def check_inputs(self, x: Tensor) -> Tensor: ...
 
 
-class Loop(ABC):
+class Loop(ABC, Generic[Info]):
     """Where a run is, and how it goes on. ``seed`` is that of all its randomness."""
 
     net: Learner
@@ -67,17 +62,21 @@ class Loop(ABC):
         self.history: list[EpochRecord] = []
 
     @abstractmethod
-    def _learn(self, x: Tensor, y: Tensor) -> Any:
-        """Learn from one checked mini-batch; what is returned is for the callbacks."""
+    def learn(self, x: Tensor, y: Tensor) -> Info:
+        """Learn from one checked mini-batch."""
 
-    @abstractmethod
-    def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
-        """The record of the epoch that has just ended, with errors on what is given."""
+    def step(self, x: Tensor, y: Tensor) -> Info:
+        """Learn from one mini-batch and return its diagnostics.
 
-    def _step(self, x: Tensor, y: Tensor) -> Any:
-        info = self._learn(x, y)
+        x is (samples, *input_shape) floating point; y is ±1 (label), 0…C−1 (argmax) or real (Gaussian output). Where
+        several processes train, all are given the whole mini-batch."""
+        info = self.learn(*self._mine(*self._checked(x, y)))
         self.steps += 1
         return info
+
+    @abstractmethod
+    def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
+        """The record of the epoch that has just ended, with errors on what is given."""
 
     def _checked(self, x: Tensor, y: Tensor) -> Pair:
         """Inputs and labels as the network takes them, on its device."""
@@ -88,55 +87,61 @@ class Loop(ABC):
         # Labels may be bytes on disk; as indices torch wants them in 64 bits.
         return x, y.to(self.net.device, None if y.is_floating_point() else torch.int64)
 
-    def _run(
+    def _mine(self, x: Tensor, y: Tensor) -> Pair:
+        """What of a checked mini-batch ``learn`` is given: all of it, unless processes share it."""
+        return x, y
+
+    def _fit(
         self,
         source: Source,
         epochs: int,
         evaluate_every: int,
         sample: Pair | None,
         validation: Pair | None,
-        callbacks: Sequence[Listener],
+        callbacks: Sequence[Callback],
     ) -> list[EpochRecord]:
         """Go on until ``epochs`` epochs are done in all; errors are measured on ``sample`` and ``validation`` after
         every ``evaluate_every``-th and the last."""
         self.stop = False
+        for callback in callbacks:
+            callback.on_fit_begin(self)
         while self.epoch < epochs and not self.stop:
             self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
-            self._epoch(source, sample, validation, callbacks)
+            for callback in callbacks:
+                callback.on_epoch_begin(self)
+            for info in self._rest_of_epoch(source):
+                for callback in callbacks:
+                    callback.on_step(self, info)
+                if self.stop:
+                    break
+            else:
+                self.epoch, self.batch = self.epoch + 1, 0
+                self.history.append(self.record(*((sample, validation) if self.measures else (None, None))))
+                for callback in callbacks:
+                    callback.on_epoch(self, self.history[-1])
+        for callback in callbacks:
+            callback.on_fit_end(self)
         return self.history
 
-    def _epoch(
-        self, source: Source, sample: Pair | None, validation: Pair | None, callbacks: Sequence[Listener]
-    ) -> None:
-        """The rest of the current epoch, then its record."""
+    def _rest_of_epoch(self, source: Source) -> Iterator[Info]:
+        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole."""
         if self.batch == 0:
             self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
             self.seconds = 0.0
+        batches: Iterable[Pair]
+        if isinstance(source, Batches):
+            batches = source.epoch(self.order_seed, self.batch)
+        else:
+            batches = (self._mine(*self._checked(x, y)) for x, y in islice(source, self.batch, None))
         started = time.perf_counter()
-        for info in self._steps(source):
-            self.batch += 1
+        for x, y in batches:
+            info = self.learn(x, y)
+            self.steps, self.batch = self.steps + 1, self.batch + 1
             self.seconds += time.perf_counter() - started
-            for callback in callbacks:
-                callback.on_step(self, info)
-            if self.stop:
-                return
+            yield info
             started = time.perf_counter()
         if self.batch == 0:
             raise ValueError("train gave no mini-batch")
-        self.epoch, self.batch = self.epoch + 1, 0
-        self.history.append(self._record(*((sample, validation) if self.measures else (None, None))))
-        for callback in callbacks:
-            callback.on_epoch(self, self.history[-1])
-
-    def _steps(self, source: Source) -> Iterable[Any]:
-        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole."""
-        if isinstance(source, Batches):
-            return (self._step(x, y) for x, y in source.epoch(self.order_seed, self.batch))
-        return (self.step(x, y) for x, y in islice(source, self.batch, None))
-
-    @abstractmethod
-    def step(self, x: Tensor, y: Tensor) -> Any:
-        """Check one mini-batch and learn from it."""
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the network's own state that a resumed run needs to continue exactly."""

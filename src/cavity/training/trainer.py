@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -17,12 +18,13 @@ from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network, resolve
-from cavity.core.pasp import Engine, Settings, StepInfo, Update, update
-from cavity.core.posterior import Focusing
-from cavity.engine import allocation as memory
-from cavity.engine.arithmetic import Accuracy, Evaluation
+from cavity.core.pasp import Method, State, StepInfo, update
+from cavity.core.state import Focusing, Rule
+from cavity.engine import allocation
+from cavity.engine.choosing import Accuracy
+from cavity.engine.compiling import Mode, checked_mode, kernels, pays
 from cavity.engine.distributed import Team, join
-from cavity.engine.fusion import Kernels, Mode, checked_mode, kernels, pays
+from cavity.engine.runner import Runner
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair, Source
@@ -55,23 +57,29 @@ def paper_rho(layers: int) -> tuple[float, ...]:
     return (1.0,) if layers == 1 else (1.0001,) * (layers - 1) + (0.9,)
 
 
-class Trainer(Loop):
+class Trainer(Loop[StepInfo]):
     """Trains a network by message passing.
 
-    ``algorithm`` is "bp", "bpi", "mf" or "amp". ``rho``, ``damping`` and ``reinforcement`` are one number or one per
-    layer; ``rho=None`` is the paper's prescription. ``reinforcement_step`` anneals 1 − r ← (1 − r)(1 − step) at every
-    inner iteration, ``focusing=(y, gamma)`` replaces r by y coupled replicas. ``tolerance`` ends the inner loop when no
-    weight mean moves by more. All randomness (shuffling, sampled outputs) comes from one generator.
-
-    ``accuracy`` says how "bp" and "bpi" evaluate their cavity sums: "exact", a series of the given order (int), or the
-    cheapest that agrees with exact fields to a tolerance (float, relative to the largest); None is 1e-3 in float32 and
-    exact in float64. On processors that multiply bfloat16, the corrections that these add to mean field are of that
-    where the tolerance allows it, and so are those of "amp" at 1e-3 and more; never with "exact" or an order.
-    ``compile`` fuses elementwise work by torch.compile: True, False, or "auto", where ``fit`` compiles if the run is
-    long enough to earn it back.
-
-    ``distributed`` trains in all processes that torchrun started: each is given the same data and takes its share of
-    every mini-batch. Errors are measured by the first process, which tells the others (docs/scaling.md).
+    Args:
+        net: the network; its layers hold the posterior.
+        algorithm: "bp", "bpi", "mf" or "amp", or an ``Algorithm``.
+        rho: ρ, one number or one per layer; None is the paper's prescription.
+        rate: the factor on the evidence of a mini-batch, one number or one per layer.
+        damping: α, the part of the old weight means that stays; one number or one per layer.
+        inner_iterations: τ_max, sweeps per mini-batch.
+        reinforcement: r, one number or one per layer.
+        reinforcement_step: anneals 1 − r ← (1 − r)(1 − step) at every inner iteration.
+        focusing: (y, γ) replaces r by y coupled replicas.
+        tolerance: ends the inner loop when no weight mean moves by more; None never does.
+        accuracy: how "bp" and "bpi" evaluate their cavity sums: "exact", a series of the given order (int), or the
+            cheapest that agrees with exact fields to a tolerance (float, relative to the largest); None is 1e-3 in
+            float32 and exact in float64. A tolerance of 1e-3 or more also lets corrections to mean field, those of
+            "amp" included, be computed in bfloat16 on processors that multiply it.
+        compile: fuses elementwise work by torch.compile: True, False, or "auto", where ``fit`` compiles if the run is
+            long enough to earn it back.
+        distributed: trains in all processes that torchrun started: each is given the same data and takes its share of
+            every mini-batch. Errors are measured by the first process, which tells the others (docs/scaling.md).
+        seed: of all randomness (shuffling, sampled outputs).
     """
 
     net: Network
@@ -82,6 +90,7 @@ class Trainer(Loop):
         algorithm: str | Algorithm = "bp",
         *,
         rho: Numbers | None = None,
+        rate: Numbers = 1.0,
         damping: Numbers = 0.8,
         inner_iterations: int = 1,
         reinforcement: Numbers = 0.0,
@@ -96,96 +105,88 @@ class Trainer(Loop):
         super().__init__(seed)
         check_sizes(inner_iterations=inner_iterations)
         layers = len(net.layers)
-        rho = paper_rho(layers) if rho is None else rho
+        step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
-        self.algorithm = resolve("algorithm", algorithm, ALGORITHMS)
-        self.evaluations = [Evaluation(accuracy) for _ in range(layers)]
-        self.compile = checked_mode(compile)
-        self.settings = Settings(
-            rho=per_layer("rho", rho, layers, "> 0", lambda v: v > 0),
-            damping=per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
-            reinforcement_step=per_layer(
-                "reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1
-            )[0],
-            focusing=_checked_focusing(focusing, net),
-            inner_iterations=int(inner_iterations),
-            tolerance=_checked_tolerance(tolerance),
+        self.method = Method(
+            resolve("algorithm", algorithm, ALGORITHMS),
+            net.sites,
+            int(inner_iterations),
+            _checked_tolerance(tolerance),
+            step,
         )
+        #: ρ, the rate and α of each layer.
+        self.rho = per_layer("rho", paper_rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0)
+        self.rate = per_layer("rate", rate, layers, ">= 0", lambda v: v >= 0)
+        self.damping = per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1)
+        self.focusing = _checked_focusing(focusing, net)
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
-        self._use(kernels(compile is True and self._can_fuse()))
         #: The processes that train together, None where this is the only one.
         self.team: Team | None = join() if distributed else None
-        memory.keep_freed_pages(max(layer.field.numel() * layer.field.element_size() for layer in net.weighted()))
+        self.compile = checked_mode(compile)
+        self.runner = Runner(layers, accuracy, self.team)
+        self.runner.kernels = kernels(compile is True and self._can_fuse())
         #: On devices other than the CPU, the step in which each layer's field stopped being finite, 0 if it is.
         self._failed: Tensor | None = None
         #: Of the unfinished epoch: entries that needed a floor or the bound, and all that might have.
         self._clamped: Tensor | int = 0
         self._entries = 0
 
-    def step(self, x: Tensor, y: Tensor) -> StepInfo:
-        """Message passing on one mini-batch, then write the new posterior; returns diagnostics.
+    @property
+    def rules(self) -> list[Rule]:
+        """The numbers of each layer's update. ρ and the rate are tensors, so that a compiled step takes any."""
+        numbers = zip(self.rho, self.rate, self.damping, self.reinforcement, strict=True)
+        return [Rule(_scalar(rho), _scalar(rate), damping, r, self.focusing) for rho, rate, damping, r in numbers]
 
-        x is (samples, *input_shape) floating point; y is ±1 (label), 0…C−1 (argmax) or real (Gaussian output).
-        Where several processes train, all are given the whole mini-batch.
-        """
-        x, y = self._checked(x, y)
-        info: StepInfo = self._step(x if self.team is None else x[self.team.part(len(x))], y)
-        return info
+    def _mine(self, x: Tensor, y: Tensor) -> Pair:
+        return (x, y) if self.team is None else (x[self.team.part(len(x))], y)
 
-    @torch.no_grad()
-    def _learn(self, x: Tensor, y: Tensor) -> StepInfo:
-        """x are this process's share of the samples, y the labels of all."""
-        share = None if self.team is None else self.team.share(len(y))
-        layers = self.net.weighted()
-        iterations = self.settings.inner_iterations
-        edges = self.algorithm.memory([layer.coupling for layer in layers], len(x), iterations)
-        if edges:
-            what = f"{self.algorithm.name} with {iterations} inner iterations on {len(x)} samples"
-            memory.require(
-                edges * x.element_size(),
-                x.device,
-                what,
-                "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'",
-            )
-        engine = Engine(self.algorithm, self.sites, self.run)
-        new = update(self.net, x, y, engine, self.settings, self.reinforcement, self.generator, share)
-        self._write(new)
-        self.reinforcement = new.reinforcement
+    def learn(self, x: Tensor, y: Tensor) -> StepInfo:
+        """Message passing on one checked mini-batch, then write the new posterior. Where several processes train, x are
+        the samples of this one and y the labels of all."""
+        self._require_memory(x)
+        with torch.no_grad():
+            state = State(self.net.states(), self.reinforcement)
+            state, info = update(self.method, state, self.rules, x, y, self.generator, self.runner)
+            self._write(state, info.largest)
+        self.reinforcement = state.reinforcement
         if self.batch == 0:
             self._clamped, self._entries = 0, 0
-        self._clamped, self._entries = self._clamped + new.info.clamped_entries, self._entries + new.info.entries
-        return new.info
+        self._clamped, self._entries = self._clamped + info.clamped_entries, self._entries + info.entries
+        return info if self.team is None else replace(info, labels=y[self.team.part(len(y))])
 
-    def _use(self, run: Kernels) -> None:
-        """Make the layers as message passing sees them, with the given kernels."""
-        self.run = run
-        settings = self.settings
-        self.sites = self.net.sites(settings.rho, settings.damping, settings.focusing, self.evaluations, run)
+    def _require_memory(self, x: Tensor) -> None:
+        """MemoryError before the messages of every edge fill the memory."""
+        algorithm, iterations = self.method.algorithm, self.method.iterations
+        numbers = algorithm.memory([site.coupling for site in self.method.sites], len(x), iterations)
+        if numbers:
+            what = f"{algorithm.name} with {iterations} inner iterations on {len(x)} samples"
+            remedy = "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'"
+            allocation.require(numbers * x.element_size(), x.device, what, remedy)
 
     def _can_fuse(self) -> bool:
         """A kernel is made for one r; annealing would make another at every step."""
-        return self.settings.reinforcement_step == 0
+        return self.method.reinforcement_step == 0
 
-    def _write(self, new: Update) -> None:
+    def _write(self, state: State, largest: Tensor) -> None:
         """Write the new posterior, unless a field is not finite: then the layers keep what they have.
 
         On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
         or the new by itself, notes the step, takes nothing more after it, and is asked when the epoch ends.
         """
         layers = self.net.weighted()
-        if new.largest.device.type == "cpu":
-            self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in new.largest.tolist()])
-            for layer, carry in zip(layers, new.carries, strict=True):
-                layer.set_state(carry.natural, carry.weights)
+        if largest.device.type == "cpu":
+            self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in largest.tolist()])
+            for layer, new in zip(layers, state.layers, strict=True):
+                layer.set_state(new.natural, new.moments)
             return
-        failed = torch.zeros_like(new.largest) if self._failed is None else self._failed
-        finite, sound = torch.isfinite(new.largest), failed.sum() == 0
+        failed = torch.zeros_like(largest) if self._failed is None else self._failed
+        finite, sound = torch.isfinite(largest), failed.sum() == 0
         self._failed = torch.where(sound & ~finite, self.steps + 1.0, failed)
         keep = sound & finite.all()
-        for layer, carry in zip(layers, new.carries, strict=True):
-            natural = Fields(*_choose(keep, carry.natural, layer.natural))
-            layer.set_state(natural, Moments(*_choose(keep, carry.weights, layer.moments)))
+        for layer, new in zip(layers, state.layers, strict=True):
+            natural = Fields(*_choose(keep, new.natural, layer.natural))
+            layer.set_state(natural, Moments(*_choose(keep, new.moments, layer.moments)))
 
     def _raise_non_finite(self, steps: Sequence[float]) -> None:
         """``steps`` is the step in which each layer's field stopped being finite, 0 if it is."""
@@ -211,7 +212,8 @@ class Trainer(Loop):
         ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
         as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
         again continues, in mid-epoch if need be: an iterable is gone through anew up to there. ``compile="auto"`` does
-        not compile for an iterable, whose length it does not know.
+        not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to keep
+        what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
@@ -221,11 +223,12 @@ class Trainer(Loop):
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
             samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
-            self._use(kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse()))
+            self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
+        allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         if self.team is not None:
             self._require_agreement(self.team, source)
-        return self._run(source, epochs, evaluate_every, sample, held_out, callbacks)
+        return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
 
     def _require_agreement(self, team: Team, source: Source) -> None:
         """All processes must begin in the same state and, as far as labels can tell, with the same data."""
@@ -236,7 +239,7 @@ class Trainer(Loop):
         if isinstance(source, Batches):
             team.require_same("training labels", [source.y, torch.tensor(source.x.shape)])
 
-    def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
+    def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
             failed, self._failed = self._failed.tolist(), None
             self._raise_non_finite(failed)
@@ -267,7 +270,7 @@ class Trainer(Loop):
             **super().state_dict(),
             "reinforcement": list(self.reinforcement),
             "clamped": [int(self._clamped), self._entries],
-            "evaluations": [evaluation.state_dict() for evaluation in self.evaluations],
+            "evaluations": self.runner.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -275,8 +278,12 @@ class Trainer(Loop):
         super().load_state_dict(state)
         self.reinforcement = tuple(state["reinforcement"])
         self._clamped, self._entries = state.get("clamped", (0, 0))
-        for evaluation, saved in zip(self.evaluations, state["evaluations"], strict=True):
-            evaluation.load_state_dict(saved)
+        self.runner.load_state_dict(state["evaluations"])
+
+
+def _scalar(number: float) -> Tensor:
+    """A 0-dimensional tensor, which takes the type of whatever it is multiplied with."""
+    return torch.tensor(number, dtype=torch.float64)
 
 
 def _choose(

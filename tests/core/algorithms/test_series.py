@@ -9,13 +9,14 @@ import pytest
 import torch
 
 import cavity
-from cavity.core.algorithms.base import Factor, Series
-from cavity.core.algorithms.edges import Sums, exact_sums
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.series import coefficients, horner, largest_edge, nodes, series_sums, worst_factors
+from cavity.core.algorithms.sums import Sums, exact_sums
+from cavity.core.arithmetic import EXACT, Arithmetic, Series
 from cavity.core.couplings import Conv2d, Coupling, Dense
-from cavity.core.messages import Fields, Preactivation, Target
-from cavity.engine.arithmetic import Evaluation
-from cavity.engine.fusion import EAGER
+from cavity.core.messages import Fields, Moments, Preactivation, Target
+from cavity.core.state import Factor, Up
+from cavity.engine.choosing import Choice, is_due
 from cavity.engine.looking import CAREFUL_REACH, SHARES, careful_reach, choose, relative_error
 
 TOLERANCE = 1e-3
@@ -43,9 +44,9 @@ def hidden_factor(coupling: Coupling, m: torch.Tensor, x: torch.Tensor, strength
     return Factor(cavity.Sign(), Fields(B, None), Preactivation(omega, V))
 
 
-def errors(coupling: Coupling, factor: Factor, m: torch.Tensor, x: torch.Tensor, series: Series | None) -> Sums:
-    exact = exact_sums(coupling, factor, m, x, True, EAGER)
-    guess = exact if series is None else series_sums(coupling, factor, m, x, series, True)
+def errors(coupling: Coupling, factor: Factor, m: torch.Tensor, x: torch.Tensor, how: Arithmetic) -> Sums:
+    exact = exact_sums(coupling, factor, m, x, True)
+    guess = exact if how.series is None else series_sums(coupling, factor, m, x, how.series, True, how.half)
     assert guess.inputs is not None
     assert exact.inputs is not None
     return Sums(
@@ -57,7 +58,7 @@ def errors(coupling: Coupling, factor: Factor, m: torch.Tensor, x: torch.Tensor,
 @pytest.fixture(params=[False, True], ids=["full", "half"])
 def half(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether bfloat16 counts as faster: processors that have no instructions for it compute the same slowly."""
-    for place in ("looking", "arithmetic"):
+    for place in ("looking", "choosing"):
         monkeypatch.setattr(f"cavity.engine.{place}.half_pays", lambda x, _: request.param and x.dtype == torch.float32)
     return request.param
 
@@ -72,13 +73,13 @@ def test_the_chosen_series_holds_the_tolerance_from_unpolarised_to_polarised(
     m = magnetisations((60, 784), q, generator)
     x = torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
     factor = hidden_factor(coupling, m, x, strength, seed=1)
-    series = choose(coupling, factor, m, x, True, TOLERANCE)
-    on_inputs, on_weights = errors(coupling, factor, m, x, series)
+    how = choose(coupling, factor, m, x, True, TOLERANCE)
+    on_inputs, on_weights = errors(coupling, factor, m, x, how)
     assert float(on_inputs) <= TOLERANCE
     assert float(on_weights) <= TOLERANCE
     if q <= 0.87 and strength <= 1:
-        assert series is not None
-        assert series.order <= 4, "an unpolarised layer needs only a few products"
+        assert how.series is not None
+        assert how.series.order <= 4, "an unpolarised layer needs only a few products"
 
 
 def test_the_error_falls_with_the_order() -> None:
@@ -86,7 +87,7 @@ def test_the_error_falls_with_the_order() -> None:
     coupling = Dense(300, 20)
     m, x = magnetisations((20, 300), 0.8, generator), torch.randn(32, 300, generator=generator)
     factor = hidden_factor(coupling, m, x, 1.0, seed=2)
-    found = [float(errors(coupling, factor, m, x, Series(order)).weights) for order in (1, 2, 3, 4, 6)]
+    found = [float(errors(coupling, factor, m, x, Arithmetic(Series(order))).weights) for order in (1, 2, 3, 4, 6)]
     assert all(worse > 2 * better for worse, better in pairwise(found)), found
 
 
@@ -95,8 +96,8 @@ def test_a_few_exact_factors_save_a_polarised_layer() -> None:
     coupling = Dense(400, 50)
     m, x = magnetisations((50, 400), 0.999, generator), torch.randn(64, 400, generator=generator)
     factor = hidden_factor(coupling, m, x, 1.0, seed=3)
-    plain = float(errors(coupling, factor, m, x, Series(4)).weights)
-    helped = float(errors(coupling, factor, m, x, Series(4, share=0.2)).weights)
+    plain = float(errors(coupling, factor, m, x, Arithmetic(Series(4))).weights)
+    helped = float(errors(coupling, factor, m, x, Arithmetic(Series(4, share=0.2))).weights)
     assert helped < 1e-3 * plain, (plain, helped)
 
 
@@ -107,10 +108,10 @@ def test_a_layer_whose_edges_reach_its_variances_always_has_exact_factors(half: 
         m, x = magnetisations((40, 784), q, generator), torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
         factor = hidden_factor(coupling, m, x, 0.05, seed=4)
         reaches.append(float(largest_edge(m, x, False) / factor.pre.variance.min().sqrt()))
-        series = choose(coupling, factor, m, x, True, 0.9)
+        how = choose(coupling, factor, m, x, True, 0.9)
         # Order 1 alone would do for so generous a tolerance.
         share = 0.0 if reaches[-1] < CAREFUL_REACH else SHARES[1]
-        assert series == Series(1, share, half), (q, reaches)
+        assert how == Arithmetic(Series(1, share), half), (q, reaches)
     assert reaches[0] < CAREFUL_REACH < reaches[1]
 
 
@@ -141,7 +142,7 @@ def test_every_channel_and_coupling(make, channel, share: float, bias: bool) -> 
     else:
         message = Fields(torch.randn(omega.shape, generator=generator), 0.02 * torch.ones_like(omega))
     factor = Factor(channel, message, Preactivation(omega, V))
-    on_inputs, on_weights = errors(coupling, factor, m, x, Series(8, share))
+    on_inputs, on_weights = errors(coupling, factor, m, x, Arithmetic(Series(8, share)))
     assert float(on_inputs) < 2e-3
     assert float(on_weights) < 2e-3
 
@@ -166,22 +167,19 @@ def test_no_tensor_of_all_edges_exists() -> None:
     assert 256 * 200 <= Largest.elements <= 256 * 200 + 1, Largest.elements
 
 
+def arithmetic(choice: Choice, x: torch.Tensor, number: int = 0, algorithm: str = "bp") -> Arithmetic:
+    """How layer ``number`` of 784-60-1 computes its sums for a mini-batch x."""
+    site = cavity.mlp(784, (60,), 1).sites[number]
+    return choice.arithmetic(ALGORITHMS[algorithm](), site, x, len(x))
+
+
 def test_double_precision_and_small_layers_are_exact_by_default() -> None:
-    sites = {
-        accuracy: cavity.mlp(784, (60,), 1).sites([1, 1], [0, 0], evaluations=[Evaluation(accuracy)] * 2)
-        for accuracy in (None, "exact", 5)
-    }
-
-    def planned(accuracy: object, number: int, x: torch.Tensor) -> Series | None:
-        site = sites[accuracy][number]
-        return site.evaluation.plan(site, x).series
-
     x = torch.zeros(64, 784)
-    assert planned(None, 0, x.double()) is None
-    assert planned(None, 0, x) is not None
-    assert planned(None, 1, x) is None, "60 weights"
-    assert planned("exact", 0, x) is None
-    assert planned(5, 1, x) == Series(5)
+    assert arithmetic(Choice(), x.double()) == EXACT
+    assert arithmetic(Choice(), x).series is not None
+    assert arithmetic(Choice(), x, 1) == EXACT, "60 weights"
+    assert arithmetic(Choice("exact"), x) == EXACT
+    assert arithmetic(Choice(5), x, 1) == Arithmetic(Series(5))
 
 
 def test_half_precision_is_used_while_it_is_good_enough(half: bool) -> None:
@@ -189,25 +187,25 @@ def test_half_precision_is_used_while_it_is_good_enough(half: bool) -> None:
     x = torch.randn(64, 784, generator=generator).clamp(-0.8, 2.0)
     m = magnetisations((60, 784), 0.6, generator)
     factor = hidden_factor(coupling, m, x, 1.0, seed=2)
-    series = choose(coupling, factor, m, x, True, TOLERANCE)
-    assert series == Series(series.order, half=half)
-    full = errors(coupling, factor, m, x, series._replace(half=False)).weights
-    rounded = errors(coupling, factor, m, x, series._replace(half=True)).weights
+    how = choose(coupling, factor, m, x, True, TOLERANCE)
+    assert how.series is not None
+    assert how == Arithmetic(Series(how.series.order), half=half)
+    full = errors(coupling, factor, m, x, how._replace(half=False)).weights
+    rounded = errors(coupling, factor, m, x, how._replace(half=True)).weights
     assert float((full - rounded).abs()) > 0, "the products really are rounded"
     assert float((full - rounded).abs()) < 0.2 * TOLERANCE
     # A tolerance that eight bits cannot hold.
     strict = choose(coupling, factor, m, x, True, 1e-5)
-    assert strict is not None
+    assert strict.series is not None
     assert not strict.half
 
 
 def test_first_order_algorithms_have_nothing_to_choose_but_the_precision(half: bool) -> None:
-    (site, _) = cavity.mlp(784, (60,), 10).sites([1, 1], [0, 0], evaluations=[Evaluation(), Evaluation()])
     x = torch.zeros(64, 784)
-    assert site.evaluation.plan(site, x, cavities=False) == (Series(1, half=half), False)
-    assert site.evaluation.plan(site, x.double(), cavities=False) == (Series(1), False)
+    assert arithmetic(Choice(), x, algorithm="amp") == Arithmetic(half=half)
+    assert arithmetic(Choice(), x.double(), algorithm="amp") == EXACT
     for accuracy in ("exact", 3, 1e-4):
-        assert Evaluation(accuracy).plan(site, x, cavities=False) == (Series(1), False)
+        assert arithmetic(Choice(accuracy), x, algorithm="amp") == EXACT
 
 
 def test_amp_in_half_precision_is_amp(half: bool) -> None:
@@ -225,9 +223,9 @@ def test_amp_in_half_precision_is_amp(half: bool) -> None:
 
 
 def test_a_series_in_half_precision_is_taken_in_full_where_that_is_faster(half: bool) -> None:
-    (site, _) = cavity.mlp(784, (60,), 10).sites([1, 1], [0, 0], evaluations=[Evaluation(), Evaluation()])
-    site.evaluation.load_state_dict({"calls": 3, "series": [2, 0.01, True], "recent": [[2, 0.01, True]]})
-    assert site.evaluation.plan(site, torch.zeros(64, 784)).series == Series(2, 0.01, half)
+    choice = Choice()
+    choice.load_state_dict({"series": [2, 0.01, True], "recent": [[2, 0.01, True]]})
+    assert arithmetic(choice, torch.zeros(64, 784)) == Arithmetic(Series(2, 0.01), half)
 
 
 @pytest.mark.parametrize("accuracy", [0, -1, 0.0, 1.0, 2.5, float("nan"), "fast", True])
@@ -237,44 +235,48 @@ def test_bad_accuracy(accuracy) -> None:
 
 
 def test_looks_are_rare() -> None:
-    evaluation = Evaluation(1e-3)
-    due = []
-    for call in range(600):
-        evaluation.calls = call
-        if evaluation._due():
-            due.append(call)
+    due = [sweeps for sweeps in range(600) if is_due(sweeps)]
     assert due == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
+def looked(found: list[Arithmetic], monkeypatch: pytest.MonkeyPatch) -> tuple[Choice, list[Arithmetic]]:
+    """What is used after each look, if the looks find this."""
+    net, choice, used = cavity.mlp(784, (), 1), Choice(), []
+    up = Up(
+        Moments(torch.zeros(1, 784), None), Preactivation(torch.zeros(1, 1), torch.ones(1, 1)), None, torch.zeros(())
+    )
+    for how in found:
+        monkeypatch.setattr("cavity.engine.choosing.choose", lambda *_, how=how: how)
+        choice.look(net.sites[0], net.states()[0], up, Target(torch.ones(1, 1), None), None)
+        used.append(choice.present)
+    return choice, used
+
+
+def series(order: int, share: float = 0.0, half: bool = False) -> Arithmetic:
+    return Arithmetic(Series(order, share), half)
+
+
 def test_the_costliest_of_the_last_looks_is_used(monkeypatch) -> None:
-    chosen = [Series(2), Series(4), None, *[Series(2)] * 9]
-    monkeypatch.setattr("cavity.engine.arithmetic.choose", lambda *_: chosen.pop(0))
-    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
-    used = [site.evaluation.look(site, None, None, None, None) for _ in range(12)]
+    choice, used = looked([series(2), series(4), EXACT, *[series(2)] * 9], monkeypatch)
     # Exact evaluation serves once, order 4 for seven more looks.
-    assert used == [Series(2), Series(4), None, *[Series(4)] * 7, Series(2), Series(2)]
-    other = Evaluation()
-    other.load_state_dict(site.evaluation.state_dict())
-    assert (other.series, other.recent) == (site.evaluation.series, site.evaluation.recent)
+    assert used == [series(2), series(4), EXACT, *[series(4)] * 7, series(2), series(2)]
+    other = Choice()
+    other.load_state_dict(choice.state_dict())
+    assert (other.present, other.recent) == (choice.present, choice.recent)
 
 
 def test_half_precision_serves_once_all_of_the_last_looks_allow_it(monkeypatch) -> None:
-    half, full, cheaper = Series(2, 0.01, True), Series(2, 0.01, False), Series(1, 0.01, False)
-    chosen = [half, cheaper, half, full, *[half] * 8]
-    monkeypatch.setattr("cavity.engine.arithmetic.choose", lambda *_: chosen.pop(0))
-    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
-    used = [site.evaluation.look(site, None, None, None, None) for _ in range(12)]
+    half, full, cheaper = series(2, 0.01, True), series(2, 0.01, False), series(1, 0.01, False)
+    _, used = looked([half, cheaper, half, full, *[half] * 8], monkeypatch)
     # A cheaper series needed full precision because it had less room for rounding, this one may have it.
     assert used == [half, half, half, *[full] * 8, half]
 
 
 def test_a_series_with_exact_factors_stays_until_a_change_pays(monkeypatch) -> None:
-    chosen = [Series(4, 0.03), *[Series(6, 0.01)] * 9, *[Series(2, 0.003)] * 8, Series(8, 0.1)]
-    monkeypatch.setattr("cavity.engine.arithmetic.choose", lambda *_: chosen.pop(0))
-    (site,) = cavity.mlp(784, (), 1).sites([1], [0], evaluations=[Evaluation()])
-    used = [site.evaluation.look(site, None, None, None, None) for _ in range(19)]
+    found = [series(4, 0.03), *[series(6, 0.01)] * 9, *[series(2, 0.003)] * 8, series(8, 0.1)]
+    _, used = looked(found, monkeypatch)
     # Costs in products: 12, 11.4, 5.6, 27.3.
-    assert used == [*[Series(4, 0.03)] * 17, Series(2, 0.003), Series(8, 0.1)]
+    assert used == [*[series(4, 0.03)] * 17, series(2, 0.003), series(8, 0.1)]
 
 
 def test_nodes_span_the_range() -> None:

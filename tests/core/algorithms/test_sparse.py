@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import cavity
-from cavity.core.algorithms.base import Factor
-from cavity.core.algorithms.edges import exact_sums
+from cavity.core.algorithms.sums import exact_sums
 from cavity.core.channels import Sign
 from cavity.core.couplings import Conv2d, Coupling, Dense, free_columns
 from cavity.core.messages import Fields, Preactivation
-from cavity.engine.fusion import EAGER
+from cavity.core.state import Factor
+from cavity.engine.compiling import compiler_problem
 
 COUPLINGS: dict[str, Coupling] = {
     "dense": Dense(30, 7),
@@ -41,16 +41,16 @@ def test_sums_over_the_list_are_those_over_all_edges(name) -> None:
     factor = Factor(
         Sign(), Fields(normal(*omega.shape), None), Preactivation(omega, 0.1 + normal(*omega.shape).square())
     )
-    dense = exact_sums(coupling, factor, m, x, True, EAGER)
-    sparse = exact_sums(coupling, factor, m, x, True, EAGER, free_columns(mask))
+    dense = exact_sums(coupling, factor, m, x, True)
+    sparse = exact_sums(coupling, factor, m, x, True, free_columns(mask))
     torch.testing.assert_close(sparse.inputs, dense.inputs, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(sparse.weights, dense.weights * mask, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("compile", [False, True])
 def test_a_step_does_not_depend_on_how_the_edges_are_listed(compile) -> None:
-    if compile and cavity.engine.fusion.compiler_problem() is not None:
-        pytest.skip(str(cavity.engine.fusion.compiler_problem()))
+    if compile and compiler_problem() is not None:
+        pytest.skip(str(compiler_problem()))
 
     def fields(listed: bool) -> list[torch.Tensor]:
         net = cavity.mlp(40, (21, 9), 3, density=0.3)

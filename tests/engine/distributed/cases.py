@@ -25,7 +25,7 @@ def dense(prior: str, **options) -> cavity.Network:
 def conv(prior: str) -> cavity.Network:
     return cavity.Network(
         [
-            cavity.Layer(cavity.Conv2d((1, 6, 6), 3, kernel=3, padding=1, stride=2, bias=True), prior, evidence=0.5),
+            cavity.Layer(cavity.Conv2d((1, 6, 6), 3, kernel=3, padding=1, stride=2, bias=True), prior),
             "sign",
             cavity.Layer(cavity.Conv2d((3, 3, 3), 4, kernel=2), prior),
             "sign",
@@ -39,10 +39,11 @@ NETWORKS: dict[str, Callable[[str], cavity.Network]] = {"dense": dense, "conv": 
 
 
 def common(algorithm: str, prior: str, kind: str, **options) -> cavity.Trainer:
-    return cavity.Trainer(NETWORKS[kind](prior), algorithm, **options)
+    rate = (0.5, 1.0, 1.0) if kind == "conv" else 1.0
+    return cavity.Trainer(NETWORKS[kind](prior), algorithm, rate=rate, **options)
 
 
-def wide(accuracy: cavity.engine.arithmetic.Accuracy, **options) -> cavity.Trainer:
+def wide(accuracy: cavity.engine.choosing.Accuracy, **options) -> cavity.Trainer:
     """A layer large enough for a series."""
     return cavity.Trainer(cavity.mlp(400, (301,), CLASSES), "bp", accuracy=accuracy, **options)
 

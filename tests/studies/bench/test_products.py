@@ -8,8 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import cavity
 from cavity.baselines import BinaryNet, BinaryNetTrainer
-from cavity.core.algorithms.base import Series
-from cavity.studies.bench.products import BareProducts, needed, operations
+from cavity.studies.bench.products import BareProducts, Corrections, needed, operations
 
 BATCH = 64
 CPU = torch.device("cpu")
@@ -29,9 +28,11 @@ def trainer(name, sizes, order):
 
 
 @pytest.mark.parametrize("sizes", [[40, 31, 21, 5], [40, 31, 1]])
-@pytest.mark.parametrize(("name", "order"), [("binarynet", 0), ("mf", 0), ("amp", 0), ("bpi", 2), ("bp", 2), ("bp", 4)])
+@pytest.mark.parametrize(("name", "order"), [("binarynet", 0), ("mf", 0), ("amp", 1), ("bpi", 2), ("bp", 2), ("bp", 4)])
 def test_a_step_does_what_is_needed_and_no_more(name, order, sizes):
-    layers = needed(name, sizes, [Series(order) if order else None] * (len(sizes) - 1))
+    # ArgMax has no edges that could be taken out of it.
+    coupled = [Corrections()] if sizes[-1] > 1 else [Corrections(order)]
+    layers = needed(sizes, [Corrections(order)] * (len(sizes) - 2) + coupled, name != "binarynet")
     learner = trainer(name, sizes, order)
     with FlopCounterMode(display=False) as counter:
         learner.step(*batch(sizes))
@@ -42,7 +43,7 @@ def test_a_step_does_what_is_needed_and_no_more(name, order, sizes):
 
 
 def test_a_series_needs_a_product_more_for_each_order():
-    layers = needed("bp", [40, 31, 21, 5], [Series(3), Series(2, half=True), None])
+    layers = needed([40, 31, 21, 5], [Corrections(3), Corrections(2, half=True), Corrections()], True)
     assert [tuple(layer) for layer in layers] == [(31, 40, 2, 0, 4, 0), (21, 31, 2, 3, 3, 2), (5, 21, 2, 1, 1, 0)]
     assert layers[1].counts == (2, 1, 1, 0, 2, 2)
 
@@ -57,7 +58,9 @@ def test_bare_products_are_timed_as_often_as_needed(monkeypatch):
     assert counter.get_total_flops() == 4 * 3 * 2 * BATCH * (40 * 31 + 31 * 5)
     assert total > 0
     bare.best = [[1.0, 10.0, 100.0], [1000.0, 10000.0, 100000.0]]
-    assert bare.seconds(needed("mf", sizes, [None, None])) == 2 * 1 + 0 * 10 + 1 * 100 + 2 * 1000 + 10000 + 100000
+    assert (
+        bare.seconds(needed(sizes, [Corrections()] * 2, True)) == 2 * 1 + 0 * 10 + 1 * 100 + 2 * 1000 + 10000 + 100000
+    )
 
 
 def test_products_in_half_precision_count_with_their_own_time(monkeypatch):
@@ -65,5 +68,5 @@ def test_products_in_half_precision_count_with_their_own_time(monkeypatch):
     bare = BareProducts([40, 31, 1], BATCH, CPU)
     bare.turn(1)
     bare.best = [[1.0, 10.0, 100.0, 0.1, 0.2, 0.3], [2.0, 20.0, 200.0, 0.4, 0.5, 0.6]]
-    layers = needed("bp", [40, 31, 1], [Series(3, half=True), Series(1, half=True)])
+    layers = needed([40, 31, 1], [Corrections(3, half=True), Corrections(1, half=True)], True)
     assert bare.seconds(layers) == pytest.approx(2 * 1 + 100 + 3 * 0.3 + 2 * 2 + 20 + 200 + 0.5 + 0.6)

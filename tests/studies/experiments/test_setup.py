@@ -55,7 +55,7 @@ def test_each_method_is_built_as_it_says(method):
 def test_options_reach_the_trainer():
     setup = tiny(method="bp", rho=(1.1, 1.2, 0.7), damping=(0.1, 0.2, 0.3), density=0.5, init=2.0, output="exact")
     trainer = build(setup, load(setup))
-    assert (trainer.settings.rho, trainer.settings.damping) == (setup.rho, setup.damping)
+    assert (trainer.rho, trainer.damping) == (setup.rho, setup.damping)
     assert trainer.net.output.method == "exact"
     layer = trainer.net.weighted()[0]
     assert 0.3 < layer.free_weights / layer.field.numel() < 0.7

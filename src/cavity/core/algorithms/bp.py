@@ -11,16 +11,18 @@ cavity mean is the full one, and the equations are BPI's. Later iterations keep 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Algorithm, Carry, Down, Factor, Site, Up
-from cavity.core.algorithms.bpi import BPI
-from cavity.core.algorithms.edges import row_chunks
+from cavity.core.algorithms.base import Algorithm, Down
+from cavity.core.algorithms.series import cavity_sums
+from cavity.core.algorithms.sums import row_chunks
+from cavity.core.arithmetic import Arithmetic
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Moments, Preactivation
+from cavity.core.state import Factor, LayerState, Site, Up
 
 
 class Cavities(NamedTuple):
@@ -38,10 +40,9 @@ class BP(Algorithm):
     """Cavities on m, x̂ and g."""
 
     name: ClassVar[str] = "bp"
-    has_cavities: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self._first = BPI()
+    summary: ClassVar[str] = "belief propagation: cavities on m, x̂ and g"
+    corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "cavity sums"
+    keeps_edges: ClassVar[bool] = True
 
     def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
         if iterations == 1:
@@ -49,34 +50,37 @@ class BP(Algorithm):
         edges = (c.outputs * c.columns * c.positions for c in couplings)
         return len(Cavities._fields) * samples * sum(edges)
 
-    def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
-        cavities: Cavities | None = carry.memory
+    def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
+        cavities: Cavities | None = state.memory
         if cavities is None:
-            return self._first.up(site, carry, inputs, below)
+            return site.coupling.apply(state.moments.mean, inputs.mean)
         omega = cavities.weights.new_empty(cavities.weights.shape[:2])
-        edges = _Edges(site, carry, inputs, below)
+        edges = _Edges(site, state, inputs, below)
         for rows in row_chunks(len(omega), cavities.weights[0].numel()):
             m = edges.refresh_weights(cavities, rows)
             omega[rows] = (m * edges.inputs_without(cavities, rows)).sum(dim=2)
         return site.coupling.preactivations(omega)
 
-    def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
-        if carry.memory is None and not remember:
-            return self._first.down(site, carry, up, factor, remember)
-        coupling, m = site.coupling, carry.weights.mean
-        edges = _Edges(site, carry, up.inputs, up.below)
-        cavities = _fresh(m, len(edges.x)) if carry.memory is None else carry.memory
+    def down(
+        self, site: Site, state: LayerState, up: Up, factor: Factor, arithmetic: Arithmetic, remember: bool
+    ) -> Down:
+        coupling, m = site.coupling, state.moments.mean
+        if state.memory is None and not remember:
+            B, H = cavity_sums(site, factor, m, up.inputs.mean, arithmetic, state.columns)
+            return Down(B, H)
+        edges = _Edges(site, state, up.inputs, up.below)
+        cavities = _fresh(m, len(edges.x)) if state.memory is None else state.memory
         by_edge = _Uncoupled(factor, coupling) if site.channel.elementwise else _Coupled(factor, coupling)
-        B, H = torch.empty_like(edges.x), torch.zeros_like(m)
+        B_rows, H = torch.empty_like(edges.x), torch.zeros_like(m)
         for rows in row_chunks(len(edges.x), m.numel()):
             m_out = cavities.weights[rows]
             x_out = edges.inputs_without(cavities, rows)
             g = by_edge.gradient(rows, m_out * x_out)
             cavities.to_inputs[rows] = m_out * g
             cavities.to_weights[rows] = x_out * g
-            B[rows] = cavities.to_inputs[rows].sum(dim=1)
+            B_rows[rows] = cavities.to_inputs[rows].sum(dim=1)
             H += cavities.to_weights[rows].sum(dim=0)
-        return Down(coupling.scatter(coupling.without_constant(B)), H, cavities if remember else None)
+        return Down(coupling.scatter(coupling.without_constant(B_rows)), H, cavities if remember else None)
 
 
 def _fresh(m: Tensor, rows: int) -> Cavities:
@@ -87,14 +91,14 @@ def _fresh(m: Tensor, rows: int) -> Cavities:
 class _Edges:
     """Cavity means of one layer, computed for a few rows at a time."""
 
-    def __init__(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> None:
+    def __init__(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> None:
         coupling = site.coupling
-        self.site, self.carry = site, carry
+        self.site, self.state = site, state
         self.x = coupling.with_constant(coupling.gather(inputs.mean), 1.0)
-        self.moving = below is not None and carry.down is not None
-        if below is not None and carry.down is not None:
-            self.B = coupling.gather(carry.down.field)
-            self.A = None if carry.down.precision is None else coupling.gather(carry.down.precision)
+        self.moving = below is not None and state.down is not None
+        if below is not None and state.down is not None:
+            self.B = coupling.gather(state.down.field)
+            self.A = None if state.down.precision is None else coupling.gather(state.down.precision)
             self.omega = coupling.gather(below.mean)
             self.real = coupling.gather(torch.ones_like(below.mean))
             # A padded input has variance 0, which no channel takes: give it 1 and overwrite the result by x = 0.
@@ -102,13 +106,13 @@ class _Edges:
 
     def refresh_weights(self, cavities: Cavities, rows: slice) -> Tensor:
         """m_{ki→n} ← α m_{ki→n} + (1−α) ∂_H ψ at the posterior field less this factor's part, in place."""
-        site, (h, precision) = self.site, self.carry.natural
-        natural = Fields(h - site.evidence * cavities.to_weights[rows], precision)
+        site, (h, precision) = self.site, self.state.natural
+        natural = Fields(h - self.state.rule.rate * cavities.to_weights[rows], precision)
         mean = site.prior.moments(natural).mean
-        if self.carry.mask is not None:
-            mean = mean * self.carry.mask
+        if self.state.mask is not None:
+            mean = mean * self.state.mask
         m = cavities.weights[rows]
-        m.copy_(torch.lerp(mean, m, site.damping))
+        m.copy_(torch.lerp(mean, m, self.state.rule.damping))
         return m
 
     def inputs_without(self, cavities: Cavities, rows: slice) -> Tensor:

@@ -5,28 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor
 
-from cavity.core.algorithms.base import Algorithm, Carry, Down, Factor, Site, Up
-from cavity.core.couplings.base import Coupling
+from cavity.core.algorithms.base import Algorithm, Down
+from cavity.core.algorithms.sums import full_sums
+from cavity.core.arithmetic import Arithmetic
 from cavity.core.messages import Moments, Preactivation
+from cavity.core.state import Factor, LayerState, Site, Up
 
 
 class MF(Algorithm):
     """Naive mean field."""
 
     name: ClassVar[str] = "mf"
+    summary: ClassVar[str] = "mean field: no cavity anywhere, the cheapest"
 
-    def up(self, site: Site, carry: Carry, inputs: Moments, below: Preactivation | None) -> Tensor:
-        return site.coupling.apply(carry.weights.mean, inputs.mean)
+    def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
+        return site.coupling.apply(state.moments.mean, inputs.mean)
 
-    def down(self, site: Site, carry: Carry, up: Up, factor: Factor, remember: bool) -> Down:
-        g = factor.gradient
-        B = None if site.below is None else site.coupling.back_to_inputs(carry.weights.mean, g)
-        return Down(B, site.coupling.back_to_weights(g, up.inputs.mean), None)
-
-    def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
-        return 0
+    def down(
+        self, site: Site, state: LayerState, up: Up, factor: Factor, arithmetic: Arithmetic, remember: bool
+    ) -> Down:
+        B, H = full_sums(site, factor.gradient, state.moments.mean, up.inputs.mean)
+        return Down(B, H)

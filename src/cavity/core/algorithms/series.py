@@ -13,8 +13,8 @@ A polynomial fails at the few factors whose V has become small against their edg
 polynomial between its nodes and at the threshold; the worst ``share`` of them is taken out of the series and evaluated
 edge by edge. One factor in a hundred done exactly is worth more than several orders.
 
-All orders above 0 together are a few per cent of the sums, until weights become certain: where bfloat16 is faster, and
-as long as a look finds it good enough, their products are of that.
+All orders above 0 together are a few per cent of the sums until weights become certain, so that their products may be
+computed in bfloat16 where that is faster and accurate enough.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Factor, Series
-from cavity.core.algorithms.edges import Sums, row_chunks
+from cavity.core.algorithms.sums import Sums, exact_sums, full_sums, row_chunks
+from cavity.core.arithmetic import Arithmetic, Series, multiply
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Preactivation, Target, relayout
-from cavity.core.precision import multiply
+from cavity.core.state import Factor, Site
 
 #: Numbers smaller than this become 0 before they enter a product: as units polarise g underflows, and denormal operands
 #: slow a matrix product on the CPU several times. Fields are sums of numbers of order 1, which do not notice.
@@ -122,6 +122,20 @@ def scale_of(largest: Tensor) -> Tensor:
     return torch.where(largest < TINY, 1.0, largest)
 
 
+def cavity_sums(
+    site: Site, factor: Factor, m: Tensor, x: Tensor, arithmetic: Arithmetic, columns: Tensor | None = None
+) -> Sums:
+    """B_in = Σ_k m_ki g_{kn→i} and H_ki = Σ_n x̂_in g_{kn→i}. A channel that couples the units of a sample, such as
+    ArgMax, has no edge that could be taken out of it: there g_{kn→i} = g_kn."""
+    if not site.channel.elementwise:
+        return full_sums(site, factor.gradient, m, x)
+    want_inputs = site.below is not None
+    if arithmetic.series is None:
+        return exact_sums(site.coupling, factor, m, x, want_inputs, columns, arithmetic.fuse)
+    half, reach = arithmetic.half, arithmetic.reach
+    return series_sums(site.coupling, factor, m, x, arithmetic.series, want_inputs, half, reach)
+
+
 def series_sums(
     coupling: Coupling,
     factor: Factor,
@@ -129,6 +143,7 @@ def series_sums(
     x: Tensor,
     series: Series,
     want_inputs: bool,
+    half: bool = False,
     reach: Tensor | None = None,
     worst: Tensor | None = None,
 ) -> Sums:
@@ -140,7 +155,7 @@ def series_sums(
         if worst is None:
             worst = worst_factors(factor_misfits(coupling, factor, reach, c), series.share)
         c = [coupling.preactivations(_without(coupling.factors(c_p), worst)) for c_p in c]
-    sums = products(coupling, c, m, x, reach, want_inputs, series.half)
+    sums = products(coupling, c, m, x, reach, want_inputs, half)
     return sums if worst is None else _add_exact(coupling, factor, m, x, worst, sums)
 
 

@@ -13,13 +13,8 @@ from cavity.core.couplings.base import Coupling, check_sizes
 FEW_ROWS = 256
 
 
-def product(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b, computed as (bᵀ aᵀ)ᵀ when a has few rows."""
-    return (b.T @ a.T).T if len(a) <= FEW_ROWS else a @ b
-
-
 def laid_out(g: Tensor) -> Tensor:
-    """g stored as ``product`` stores its results, so that what is computed from them never changes its layout."""
+    """g stored as products store their results, so that what is computed from them never changes its layout."""
     return g.T.contiguous().T if len(g) <= FEW_ROWS else g
 
 
@@ -38,7 +33,8 @@ class Dense(Coupling):
         return f"Dense({math.prod(self.input_shape)}, {self.outputs}, bias={self.bias})"
 
     def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
-        z = product(x.flatten(1), self.without_constant(w).T)
+        x, w_x = x.flatten(1), self.without_constant(w)
+        z = (w_x @ x.T).T if len(x) <= FEW_ROWS else x @ w_x.T
         return z + constant * w[:, -1] if self.bias else z
 
     def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
@@ -46,7 +42,8 @@ class Dense(Coupling):
         return (z + w[:, -1] if self.bias else z).unsqueeze(0)
 
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
-        return product(laid_out(g), self.without_constant(w))
+        g, w_x = laid_out(g), self.without_constant(w)
+        return (w_x.T @ g.T).T if len(g) <= FEW_ROWS else g @ w_x
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
         fields = laid_out(g).T @ x.flatten(1)

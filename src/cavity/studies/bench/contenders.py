@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from cavity.baselines import BaselineTrainer, BinaryNet, BinaryNetTrainer
-from cavity.core.algorithms.base import Series
 from cavity.core.network import mlp
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
+from cavity.studies.bench.products import Corrections
 from cavity.training.trainer import Trainer
 
 AnyTrainer = Trainer | BaselineTrainer
@@ -49,12 +49,15 @@ def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, c
     return Trainer(net, name, compile=compile, seed=seed)
 
 
-def series_in_use(trainer: AnyTrainer, x: Tensor) -> list[Series | None]:
-    """How each layer would sum its corrections to mean field for a mini-batch like x; None: edge by edge, or there are
-    none."""
+def corrections_in_use(trainer: AnyTrainer, x: Tensor) -> list[Corrections]:
+    """What each layer adds to the products of mean field for a mini-batch like x."""
     if isinstance(trainer, BaselineTrainer):
-        return [None] * len(trainer.net.point_weights())
-    if not trainer.algorithm.has_corrections:
-        return [None] * len(trainer.sites)
-    cavities = trainer.algorithm.has_cavities
-    return [site.evaluation.plan(site, x, cavities=cavities).series for site in trainer.sites]
+        return [Corrections()] * len(trainer.net.point_weights())
+    algorithm, sites = trainer.method.algorithm, trainer.method.sites
+    first = algorithm.corrections == "first order"
+    return [
+        Corrections(
+            1 if first and site.channel.elementwise else 0 if how.series is None else how.series.order, how.half
+        )
+        for site, how in zip(sites, trainer.runner.arithmetic(algorithm, sites, x, len(x)), strict=True)
+    ]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cavity import data
 from cavity.data import Dataset
-from cavity.engine.fusion import compiler_problem
+from cavity.engine.compiling import compiler_problem
 from cavity.studies.bench.contenders import DEFAULT, NEED_COMPILER
 
 RANDOM = "random"

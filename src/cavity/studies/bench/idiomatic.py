@@ -94,7 +94,7 @@ class IdiomaticTrainer(BaselineTrainer):
         self.optimizer = torch.optim.SGD(net.parameters(), lr=LEARNING_RATE)
         self._logits = torch.compile(net.logits, dynamic=False) if compile else net.logits
 
-    def _learn(self, x: Tensor, y: Tensor) -> Tensor:
+    def learn(self, x: Tensor, y: Tensor) -> Tensor:
         self.optimizer.zero_grad()
         loss = cross_entropy(self._logits(x), y)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -29,9 +29,7 @@ from typing import NamedTuple
 
 import torch
 
-from cavity.core.algorithms.base import Series
-from cavity.core.precision import half_pays
-from cavity.studies.bench.contenders import BINARYNET
+from cavity.engine.half import half_pays
 
 Product = Callable[[], torch.Tensor]
 
@@ -58,16 +56,20 @@ class LayerProducts(NamedTuple):
         return self.up, self.down - down_half, self.weights - self.half, 0, down_half, self.half
 
 
-def needed(algorithm: str, sizes: Sequence[int], series: Sequence[Series | None]) -> list[LayerProducts]:
-    """The products of one step on a network of ``sizes``, with these ``series``, one for each layer."""
+class Corrections(NamedTuple):
+    """How many products beyond those of mean field each direction takes, and whether in half precision."""
+
+    order: int = 0
+    half: bool = False
+
+
+def needed(sizes: Sequence[int], corrections: Sequence[Corrections], variances: bool) -> list[LayerProducts]:
+    """The products of one step on a network of ``sizes``, with the corrections of each layer, and with ``variances`` a
+    product more on the way up, as message passing needs."""
     layers = []
-    for number, (inputs, outputs, used) in enumerate(zip(sizes, sizes[1:], series, strict=False)):
-        coupled = number == len(sizes) - 2 and sizes[-1] > 1
-        order = 0 if used is None else used.order
-        terms = 1 if coupled else {"amp": 2, "bpi": order + 1, "bp": order + 1}.get(algorithm, 1)
-        up = 1 if algorithm in BINARYNET else 2
-        half = terms - 1 if used is not None and used.half else 0
-        layers.append(LayerProducts(outputs, inputs, up, 0 if number == 0 else terms, terms, half))
+    for number, (inputs, outputs, (order, half)) in enumerate(zip(sizes, sizes[1:], corrections, strict=False)):
+        down = 0 if number == 0 else order + 1
+        layers.append(LayerProducts(outputs, inputs, 1 + variances, down, order + 1, order if half else 0))
     return layers
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cavity.analysis.metrics import EpochRecord
-from cavity.studies.bench.contenders import TUNED, YARDSTICKS, AnyTrainer, build, series_in_use
+from cavity.studies.bench.contenders import BINARYNET, TUNED, YARDSTICKS, AnyTrainer, build, corrections_in_use
 from cavity.studies.bench.peak import peak_bytes
 from cavity.studies.bench.products import BareProducts, needed, operations, wait
 from cavity.training.callbacks import Callback
@@ -133,8 +133,8 @@ def measure(
         name: partial(train_seconds, trainer, data, batch_size, steps) for name, trainer in trainers.items()
     }
     seconds = best_of_turns({**turns, "products": partial(products.turn, steps)}, repeats, tell)
-    series = {name: series_in_use(trainer, batch[0]) for name, trainer in trainers.items()}
-    layers = {name: needed(name, sizes, series[name]) for name in names}
+    corrections = {name: corrections_in_use(trainer, batch[0]) for name, trainer in trainers.items()}
+    layers = {name: needed(sizes, corrections[name], name not in BINARYNET) for name in names}
     return [
         Timing(
             algorithm=name,
@@ -145,7 +145,7 @@ def measure(
             ratio_tuned=seconds[name] / seconds[TUNED] if TUNED in seconds else None,
             product_share=products.seconds(layers[name]) / seconds[name],
             product_operations=operations(layers[name], batch_size),
-            series_orders=[0 if one is None else one.order for one in series[name]],
+            series_orders=[one.order for one in corrections[name]],
             half_products=any(layer.half for layer in layers[name]),
             peak_bytes=peak_bytes(partial(stepper, name), device),
         )

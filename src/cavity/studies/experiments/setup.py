@@ -141,9 +141,9 @@ def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs
         init=setup.init,
         seed=setup.seed,
     )
-    net.weighted()[-1].evidence = setup.last_evidence
     damping = setup.damping if len(setup.damping) > 1 else setup.damping[0]
-    return Trainer(net, setup.method, rho=setup.rho, damping=damping, seed=setup.seed)
+    rate = (*[1.0] * len(hidden), setup.last_evidence)
+    return Trainer(net, setup.method, rho=setup.rho, rate=rate, damping=damping, seed=setup.seed)
 
 
 def _gradient(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> BaselineTrainer:

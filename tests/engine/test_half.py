@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from cavity.core.arithmetic import multiply
 from cavity.core.couplings import Conv2d, Coupling, Dense
-from cavity.core.precision import SMALL_PRODUCT, _cpu_multiplies_bfloat16, half_pays, multiply
+from cavity.engine.half import SMALL_PRODUCT, _cpu_multiplies_bfloat16, half_pays
 
 
 @pytest.mark.parametrize("supported", [False, True])
 def test_half_precision_is_for_large_products_of_float32_on_processors_that_have_it(supported, monkeypatch) -> None:
-    monkeypatch.setattr("cavity.core.precision._cpu_multiplies_bfloat16", lambda: supported)
+    monkeypatch.setattr("cavity.engine.half._cpu_multiplies_bfloat16", lambda: supported)
     x = torch.zeros(2, 3)
     assert half_pays(x, SMALL_PRODUCT) is supported
     assert not half_pays(x, SMALL_PRODUCT - 1)

@@ -1,10 +1,9 @@
-"""Elementwise work in one pass: functions of tensors compiled by ``torch.compile`` where it pays, eager elsewhere."""
+"""Functions of tensors compiled by ``torch.compile`` where it pays, as they are elsewhere."""
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import cache, wraps
 from types import FunctionType
@@ -18,30 +17,21 @@ R = TypeVar("R")
 
 Mode = Literal["auto"] | bool
 
-#: Compiling takes about so many seconds, as each layer is compiled again when its series changes,
+#: Seconds that compiling takes in a run, in which each layer is compiled again whenever its series changes,
 COMPILE_SECONDS = 100.0
-#: and saves so many for every weight of every sample, and for every mini-batch, whose operations are fewer.
+#: and what it saves for every weight of every sample, and for every mini-batch, which has fewer operations.
 SAVED_PER_EDGE, SAVED_PER_STEP = 1e-10, 2e-3
-
-#: What marks a function whose results are not kept.
-BETWEEN = "_between_kernels"
-
-
-def between_kernels(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function whose results are only handed on, mostly to other kernels: their rows may be aligned too."""
-    setattr(function, BETWEEN, True)
-    return function
 
 
 class Kernels:
-    """Runs functions of tensors fused, or as they are."""
+    """Runs functions of tensors compiled, or as they are."""
 
     def __init__(self, compiled: bool) -> None:
         self.compiled = compiled
         self._known: dict[Hashable, Callable[..., Any]] = {}
 
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """``function``, fused; inside a function that is being fused, as it is."""
+    def fuse(self, function: Callable[P, R]) -> Callable[P, R]:
+        """``function``, compiled; inside a function that is being compiled, as it is."""
         if not self.compiled or torch.compiler.is_compiling():
             return function
 
@@ -51,16 +41,18 @@ class Kernels:
 
         return call
 
-    def call(self, hint: Hashable, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """function(*args), fused, where ``hint`` says all that can change from call to call about the kind of ``args``:
-        finding the signature of a whole network costs as much as a small layer."""
+    def of(
+        self, function: Callable[..., R], hint: Hashable, args: tuple[Any, ...], between: bool = False
+    ) -> Callable[..., R]:
+        """``function`` compiled for such ``args``, where ``hint`` says all that can change about their kind from call
+        to call: finding the signature of a whole network costs as much as a small layer. Results that are only handed
+        on ``between`` kernels may have aligned rows."""
         if not self.compiled:
-            return function(*args, **kwargs)
+            return function
         key = function, hint
         if key not in self._known:
-            self._known[key] = _variant(function, signature(args))
-        result: R = self._known[key](*args, **kwargs)
-        return result
+            self._known[key] = _variant(function, signature(args), between)
+        return self._known[key]
 
 
 EAGER = Kernels(False)
@@ -78,7 +70,7 @@ ALIGNED_ROWS = {
 _variants: dict[Hashable, Callable[..., Any]] = {}
 
 
-def _variant(function: Callable[P, R], key: Hashable) -> Callable[P, R]:
+def _variant(function: Callable[P, R], key: Hashable, between: bool = False) -> Callable[P, R]:
     """``function`` compiled for one kind of arguments.
 
     What torch.compile would check at each call (that no argument changed its shape, and no object it met its value)
@@ -90,7 +82,7 @@ def _variant(function: Callable[P, R], key: Hashable) -> Callable[P, R]:
             _copy(function, len(_variants)),
             dynamic=False,
             fullgraph=True,
-            options=_options(pad_outputs=hasattr(function, BETWEEN)),
+            options=_options(pad_outputs=between),
         )
     return cast(Callable[P, R], _variants[function, key])
 
@@ -101,26 +93,14 @@ def _options(pad_outputs: bool) -> dict[str, Any]:
 
 
 def signature(value: object) -> Hashable:
-    """Shape, layout and type of every tensor; of an object its ``kernel_key``; anything else as it is."""
+    """Shape, layout and type of every tensor; of a plain object its class and attributes; anything else as it is."""
     if isinstance(value, Tensor):
         return value.shape, value.stride(), value.dtype, value.device
     if isinstance(value, tuple | list):
-        return tuple(map(signature, value))
-    return value.kernel_key if isinstance(value, Keyed) else value
-
-
-class Keyed(ABC):
-    """An object that a kernel may read. Kernels are shared by objects with the same key."""
-
-    @property
-    @abstractmethod
-    def kernel_key(self) -> Hashable:
-        """All that a kernel made for this object depends on."""
-
-
-def contents(value: object) -> Hashable:
-    """Class and attributes of a plain object, as a key."""
-    return type(value), tuple(sorted(vars(value).items())) if hasattr(value, "__dict__") else value
+        return type(value), tuple(map(signature, value))
+    if hasattr(value, "__dict__") and not callable(value):
+        return type(value), tuple((name, signature(part)) for name, part in sorted(vars(value).items()))
+    return value
 
 
 def _copy(function: Callable[P, R], number: int) -> Callable[P, R]:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import cavity
-from cavity.core.algorithms.base import Series
-from cavity.engine import fusion
+from cavity.core.arithmetic import Arithmetic, Series
+from cavity.engine import compiling
 
 # Importing inductor touches torch.jit, which torch itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
@@ -44,15 +44,16 @@ def test_compiled_equals_eager_within_rounding(algorithm: str, samples: int, ite
 
 @pytest.mark.parametrize("algorithm", ["amp", "bp"])
 def test_compiled_equals_eager_in_half_precision(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("looking", "arithmetic"):
+    for place in ("looking", "choosing"):
         monkeypatch.setattr(f"cavity.engine.{place}.half_pays", lambda *_: True)
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(100, 300, generator=generator), torch.randint(0, 4, (100,), generator=generator)
     nets = [cavity.mlp(300, (75, 75), 4) for _ in range(2)]
     for net, compile in zip(nets, (False, True), strict=True):
         trainer = cavity.Trainer(net, algorithm, damping=0.5, compile=compile)
-        for evaluation in trainer.evaluations:
-            evaluation.calls, evaluation.series = 3, Series(2, half=True)
+        trainer.runner.sweeps = 3
+        for choice in trainer.runner.choices:
+            choice.present = Arithmetic(Series(2), half=True)
         trainer.step(x, y)
     for one, other in zip(nets[0].layers, nets[1].layers, strict=True):
         # A number that float32 rounds another way may be on the other side of a step of bfloat16: one in 2¹⁶.
@@ -61,29 +62,29 @@ def test_compiled_equals_eager_in_half_precision(algorithm: str, monkeypatch: py
 
 def test_a_short_run_does_not_compile_and_a_long_one_does() -> None:
     weights = 784 * 501 + 501 * 501 + 501 * 10
-    assert not fusion.pays(64 * 101 * 64, steps=30 * 22), "digits: seconds"
-    assert fusion.pays(weights * 128, steps=100 * 468), "the paper's runs: a quarter of an hour"
+    assert not compiling.pays(64 * 101 * 64, steps=30 * 22), "digits: seconds"
+    assert compiling.pays(weights * 128, steps=100 * 468), "the paper's runs: a quarter of an hour"
 
 
 def test_auto_is_eager_for_single_steps() -> None:
     trainer = cavity.Trainer(cavity.mlp(5, (), 1))
-    assert not trainer.run.compiled
+    assert not trainer.runner.kernels.compiled
 
 
 def test_without_a_compiler_there_is_one_notice_and_eager_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion.shutil, "which", lambda name: None)
-    fusion.compiler_problem.cache_clear()
-    fusion._notice.cache_clear()
+    monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
+    compiling.compiler_problem.cache_clear()
+    compiling._notice.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="no C\\+\\+ compiler was found"):
             trainer = cavity.Trainer(cavity.mlp(5, (), 1), compile=True)
-        assert not trainer.run.compiled
+        assert not trainer.runner.kernels.compiled
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             cavity.Trainer(cavity.mlp(5, (), 1), compile=True)
     finally:
-        fusion.compiler_problem.cache_clear()
-        fusion._notice.cache_clear()
+        compiling.compiler_problem.cache_clear()
+        compiling._notice.cache_clear()
 
 
 def test_a_broken_compiler_is_no_reason_to_stop() -> None:

@@ -1,10 +1,12 @@
-"""Cavity sums: B and H where every edge sees its factor without itself.
+"""Sums over the edges of a layer: B on its inputs and H on its weights.
 
-    g_{kn→i} = ∂_ω φ(ω_kn − m_ki x̂_in, V_kn),    B_in = Σ_k m_ki g_{kn→i},    H_ki = Σ_n x̂_in g_{kn→i}
+    B_in = Σ_k m_ki g_kn,        H_ki = Σ_n x̂_in g_kn                                                full sums
+    B_in = Σ_k m_ki g_{kn→i},    H_ki = Σ_n x̂_in g_{kn→i},    g_{kn→i} = ∂_ω φ(ω_kn − m_ki x̂_in, V_kn)    cavity sums
 
-This is the only costly step of BPI, and of BP in its first iteration: one transcendental function on every edge of
-every sample. ``exact_sums`` evaluates it as written, in chunks, so that no (samples, outputs, inputs) tensor is ever
-held; ``series.py`` gives the same sums for a few matrix products.
+Cavity sums, where every edge sees its factor without itself, are the only costly step of BPI, and of BP in its first
+iteration: one transcendental function on every edge of every sample. ``exact_sums`` evaluates them as written, in
+chunks, so that no (samples, outputs, inputs) tensor is ever held; ``series.py`` gives the same for a few matrix
+products.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.base import Factor
+from cavity.core.arithmetic import as_is
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Preactivation, Target
-from cavity.engine.fusion import Kernels
+from cavity.core.state import Factor, Site
 
 #: Edges evaluated at once: little memory, and many enough to hide the cost of a call.
 CHUNK_EDGES = 1 << 22
+
+#: What may compile the function that is evaluated on every chunk.
+Fuse = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Sums(NamedTuple):
@@ -29,6 +34,12 @@ class Sums(NamedTuple):
 
     inputs: Tensor | None
     weights: Tensor
+
+
+def full_sums(site: Site, g: Tensor, m: Tensor, x: Tensor) -> Sums:
+    """B_in = Σ_k m_ki g_kn and H_ki = Σ_n x̂_in g_kn."""
+    B = None if site.below is None else site.coupling.back_to_inputs(m, g)
+    return Sums(B, site.coupling.back_to_weights(g, x))
 
 
 def row_chunks(rows: int, edges_per_row: int) -> Iterator[slice]:
@@ -62,18 +73,18 @@ def exact_sums(
     m: Tensor,
     x: Tensor,
     want_inputs: bool,
-    run: Kernels,
     columns: Tensor | None = None,
+    fuse: Fuse = as_is,
 ) -> Sums:
     """B and H from means m (outputs, columns) and x̂ (samples, *input_shape), edge by edge; of a sparse layer only the
     edges in ``columns`` (outputs, d), and H is 0 elsewhere."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
     factor = factor.by_edge(coupling)
     if columns is not None:
-        B, H = sparse_sums(factor, m, X, columns, run)
+        B, H = sparse_sums(factor, m, X, columns, fuse)
         return Sums(coupling.scatter(coupling.without_constant(B)) if want_inputs else None, H)
     H, parts = torch.zeros_like(m), []
-    evaluate = run(chunk_sums)
+    evaluate = fuse(chunk_sums)
     for rows in row_chunks(len(X), m.numel()):
         part = factor.chunk(rows)
         B_rows, H = evaluate(part.channel.gradient, part.message, part.pre, m, X[rows], H)
@@ -96,13 +107,13 @@ def edge_fields(
     return g * m, H + (g * x).sum(dim=0)
 
 
-def sparse_sums(factor: Factor, m: Tensor, X: Tensor, columns: Tensor, run: Kernels) -> tuple[Tensor, Tensor]:
+def sparse_sums(factor: Factor, m: Tensor, X: Tensor, columns: Tensor, fuse: Fuse) -> tuple[Tensor, Tensor]:
     """``chunk_sums`` over the edges in ``columns`` alone: B (rows, columns) and H (outputs, columns). The column that
     fills up short rows is one of zeros, here appended and in the end dropped."""
     X, m = (torch.nn.functional.pad(tensor, (0, 1)) for tensor in (X, m))
     kept = m.gather(1, columns)
     H, B = torch.zeros_like(kept), torch.zeros_like(X)
-    evaluate = run(edge_fields)
+    evaluate = fuse(edge_fields)
     for rows in row_chunks(len(X), columns.numel()):
         part = factor.chunk(rows)
         to_inputs, H = evaluate(part.channel.gradient, part.message, part.pre, kept, X[rows], columns, H)

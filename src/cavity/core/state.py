@@ -1,0 +1,124 @@
+"""What a layer is, and what is known about it, as values: a sweep takes states and returns new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from cavity.core.channels.base import Activation, Channel
+from cavity.core.couplings.base import Coupling
+from cavity.core.messages import Fields, Moments, Preactivation, Response, Target, relayout
+from cavity.core.priors.base import Prior
+
+
+@dataclass(frozen=True)
+class Site:
+    """A layer's place in the chain: its coupling and prior, the activation below (None at the first layer) and the
+    channel above. No tensors, and nothing that changes."""
+
+    coupling: Coupling
+    prior: Prior
+    below: Activation | None
+    channel: Channel[Any]
+
+
+class Focusing(NamedTuple):
+    """y replicas of the weights coupled with strength γ (Baldassi et al. 2016)."""
+
+    replicas: float
+    gamma: float
+
+
+class Rule(NamedTuple):
+    """The numbers of one layer's update. ρ and the rate may change at every step; what is compiled takes them as
+    0-dimensional tensors and is made anew where one of the others changes."""
+
+    #: ρ, the power of the posterior that is the next prior.
+    rho: Tensor | float = 1.0
+    #: The factor on the evidence (H, G).
+    rate: Tensor | float = 1.0
+    #: α, the part of the old mean that stays.
+    damping: float = 0.0
+    #: r, internal reinforcement.
+    reinforcement: float = 0.0
+    focusing: Focusing | None = None
+
+
+class LayerState(NamedTuple):
+    """All that is known about one layer. The first four outlive a mini-batch; the others belong to its iterations."""
+
+    #: (h, λ), natural parameters of the posterior.
+    natural: Fields
+    #: (m, σ), damped: where the next sweep starts from.
+    moments: Moments
+    #: Which weights there are (outputs, columns); None: all.
+    mask: Tensor | None = None
+    #: The columns that the mask leaves to each unit, if they are few, (outputs, d).
+    columns: Tensor | None = None
+    #: (h, λ) before the mini-batch.
+    start: Fields | None = None
+    #: (B, A) that the layer sent to its inputs in the iteration before.
+    down: Fields | None = None
+    #: What the algorithm remembers of the iteration before.
+    memory: Any = None
+    rule: Rule = Rule()
+
+    def begin(self, rule: Rule) -> LayerState:
+        """The state at the start of a mini-batch: no message has been sent yet."""
+        return self._replace(start=self.natural, down=None, memory=None, rule=rule)
+
+    @property
+    def begins(self) -> bool:
+        """Whether this is the first iteration on its mini-batch."""
+        return self.natural is self.start
+
+
+class Up(NamedTuple):
+    """What the way up leaves at one layer: inputs (x̂, Δ), preactivation (ω, V), the (ω, V) of the layer below that the
+    inputs came from (None at the first layer), and how many variances were raised to the floor."""
+
+    inputs: Moments
+    pre: Preactivation
+    below: Preactivation | None
+    floored: Tensor
+
+
+class Factor(NamedTuple):
+    """The factors on top of one layer: a channel, what it was told from above, and (ω, V)."""
+
+    channel: Channel[Any]
+    message: Fields | Target
+    pre: Preactivation
+    #: g_kn and Γ_kn at the full preactivation, where the layer needs both.
+    known_response: Response | None = None
+
+    @property
+    def gradient(self) -> Tensor:
+        """g_kn at the full preactivation."""
+        known = self.known_response
+        return self.channel.gradient(self.message, self.pre) if known is None else known.gradient
+
+    @property
+    def response(self) -> Response:
+        """g_kn and Γ_kn at the full preactivation."""
+        known = self.known_response
+        return self.channel.response(self.message, self.pre) if known is None else known
+
+    def by_edge(self, coupling: Coupling) -> Factor:
+        """One row per factor and a last axis for the edges: tensors (factors, outputs, 1)."""
+
+        def lay(tensor: Tensor) -> Tensor:
+            return coupling.factors(tensor).unsqueeze(2)
+
+        return Factor(self.channel, relayout(self.message, lay), Preactivation(*map(lay, self.pre)))
+
+    def chunk(self, rows: slice) -> Factor:
+        """The factors of some rows only."""
+        message = relayout(self.message, lambda tensor: tensor[rows])
+        return Factor(self.channel, message, Preactivation(self.pre.mean[rows], self.pre.variance[rows]))
+
+    def gradient_without(self, edge: Tensor) -> Tensor:
+        """g_{kn→i}: the gradient at ω_kn − edge, where edge is m x̂ of each edge (factors, outputs, columns)."""
+        return self.channel.gradient(self.message, Preactivation(self.pre.mean - edge, self.pre.variance))

@@ -1,0 +1,186 @@
+"""Runs the sweeps of ``core/sweep.py``: compiled or not, by series or edge by edge, alone or with other processes.
+
+The functions are the same in all cases. What a runner changes from one mini-batch to the next is how sums are computed
+(``choosing.py``), and that is all it remembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cavity.core.algorithms.base import Algorithm
+from cavity.core.algorithms.series import largest_edge, scale_of
+from cavity.core.algorithms.sums import CHUNK_EDGES
+from cavity.core.arithmetic import Arithmetic
+from cavity.core.channels.base import Output
+from cavity.core.messages import Target
+from cavity.core.state import LayerState, Site, Up
+from cavity.core.sweep import Iteration, LayerDown, Learnt, layer_down, learn, sweep_down, sweep_up
+from cavity.engine.choosing import Accuracy, Choice, edges, is_due
+from cavity.engine.compiling import EAGER, Kernels
+from cavity.engine.distributed import Pending, Share, Team
+
+
+class Runner:
+    """One inner iteration after the other, for a chain of ``layers`` layers."""
+
+    def __init__(self, layers: int, accuracy: Accuracy = None, team: Team | None = None) -> None:
+        self.choices = [Choice(accuracy) for _ in range(layers)]
+        self.kernels = EAGER
+        #: The processes that train together, None where this is the only one.
+        self.team = team
+        #: Sweeps done: what decides when to look.
+        self.sweeps = 0
+
+    def __call__(
+        self,
+        algorithm: Algorithm,
+        sites: Sequence[Site],
+        states: Sequence[LayerState],
+        x: Tensor,
+        y: Tensor,
+        remember: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Iteration:
+        """``core.sweep.iterate``. Of several processes, x are the samples of this one and y the labels of all."""
+        share = None if self.team is None else self.team.share(len(y))
+        begins = states[0].begins
+        by_edge = algorithm.keeps_edges and (remember or not begins)
+        hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, begins, remember
+
+        # Messages of every edge that outlive an iteration are overwritten in place, chunk by chunk.
+        kernels = EAGER if algorithm.keeps_edges and not begins else self.kernels
+        args: tuple[Any, ...] = algorithm, sites, states, x
+        ups = kernels.of(sweep_up, hint, args, between=True)(*args)
+        output = sites[-1].channel
+        assert isinstance(output, Output)
+        last = ups[-1].pre
+        target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
+
+        told = algorithm, sites, states, ups, target
+        how = self.arithmetic(algorithm, sites, x, len(y))
+        looks = () if by_edge or not is_due(self.sweeps) else self.looks(algorithm, sites, x, len(y))
+        self.sweeps += 1
+        if looks:
+            # What a look finds may differ from sweep to sweep at first: not worth compiling before it is known.
+            downs = sweep_down(*told, _reaching(how, sites, states, ups, share), remember)
+            self.look(looks, sites, states, ups, downs, target)
+            how = self.arithmetic(algorithm, sites, x, len(y))
+        eager = by_edge or output.branches or _is_chunked(algorithm, sites, how, len(x))
+        learnt = self._down(told, how, remember, share, EAGER if eager else self.kernels, hint)
+        return Iteration(learnt, [up.pre for up in ups])
+
+    def arithmetic(self, algorithm: Algorithm, sites: Sequence[Site], x: Tensor, samples: int) -> list[Arithmetic]:
+        """How each layer computes its corrections now, in a mini-batch of ``samples`` of which x are all or a part."""
+        return [
+            choice.arithmetic(algorithm, site, x, samples)._replace(fuse=self.kernels.fuse)
+            for choice, site in zip(self.choices, sites, strict=True)
+        ]
+
+    def looks(self, algorithm: Algorithm, sites: Sequence[Site], x: Tensor, samples: int) -> list[int]:
+        """The layers whose arithmetic is to be chosen by looking."""
+        pairs = zip(self.choices, sites, strict=True)
+        return [n for n, (choice, site) in enumerate(pairs) if choice.is_open(algorithm, site, x, samples)]
+
+    def look(
+        self,
+        layers: Sequence[int],
+        sites: Sequence[Site],
+        states: Sequence[LayerState],
+        ups: Sequence[Up],
+        downs: Sequence[LayerDown],
+        target: Target,
+    ) -> None:
+        """Choose anew for some layers, from what a sweep has brought."""
+        messages = [*(down.down for down in downs[1:]), target]
+        for number in layers:
+            message = messages[number]
+            assert message is not None
+            self.choices[number].look(sites[number], states[number], ups[number], message, self.team)
+
+    def _down(
+        self,
+        told: tuple[Algorithm, Sequence[Site], Sequence[LayerState], list[Up], Target],
+        how: Sequence[Arithmetic],
+        remember: bool,
+        share: Share | None,
+        kernels: Kernels,
+        hint: Hashable,
+    ) -> Learnt:
+        """The way down and the weights it leaves. Alone, both are one kernel. Among several processes each layer is
+        one, and its (H, G) are added up over the processes while the layers below it are still on their way."""
+        _, sites, states, ups, _ = told
+        how = _reaching(how, sites, states, ups, share)
+        if share is None:
+            args: tuple[Any, ...] = *told, how, remember
+            return kernels.of(down_and_learn, (hint, _keys(how)), args)(*args)
+        sums: list[Pending] = []
+
+        def layer(*args: Any) -> LayerDown:
+            # The layer above has laid out its message as its own series does.
+            found = kernels.of(layer_down, (hint, len(sums), _keys(how)), args)(*args)
+            sums.append(share.add(found.fields))
+            return found
+
+        downs = sweep_down(*told, how, remember, layer)
+        downs = [down._replace(fields=total.wait()) for down, total in zip(downs, reversed(sums), strict=True)]
+        args = sites, states, ups, downs
+        return kernels.of(learn, (hint, _keys(how)), args)(*args)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """What the next sweep needs to compute as this run would."""
+        return [{"calls": self.sweeps, **choice.state_dict()} for choice in self.choices]
+
+    def load_state_dict(self, state: Sequence[dict[str, Any]]) -> None:
+        # Layers without a choice did not count in earlier versions.
+        self.sweeps = max(saved["calls"] for saved in state)
+        for choice, saved in zip(self.choices, state, strict=True):
+            choice.load_state_dict(saved)
+
+
+def down_and_learn(
+    algorithm: Algorithm,
+    sites: Sequence[Site],
+    states: Sequence[LayerState],
+    ups: Sequence[Up],
+    target: Target,
+    how: Sequence[Arithmetic],
+    remember: bool,
+) -> Learnt:
+    """Fields and weights in one function, so that they are one kernel."""
+    return learn(sites, states, ups, sweep_down(algorithm, sites, states, ups, target, how, remember))
+
+
+def _is_chunked(algorithm: Algorithm, sites: Sequence[Site], how: Sequence[Arithmetic], samples: int) -> bool:
+    """Whether a layer goes edge by edge over several chunks: a loop that no kernel should unroll."""
+    return algorithm.corrections == "cavity sums" and any(
+        one.series is None and site.channel.elementwise and edges(site, samples) > CHUNK_EDGES
+        for site, one in zip(sites, how, strict=True)
+    )
+
+
+def _reaching(
+    how: Sequence[Arithmetic],
+    sites: Sequence[Site],
+    states: Sequence[LayerState],
+    ups: Sequence[Up],
+    share: Share | None,
+) -> list[Arithmetic]:
+    """Where several processes evaluate a series, with the largest edge of each layer over all of them, so that all
+    interpolate at the same nodes as one process would."""
+    result = list(how)
+    by_series = [number for number, one in enumerate(how) if one.series is not None]
+    if share is not None and by_series:
+        here = [largest_edge(states[n].moments.mean, ups[n].inputs.mean, sites[n].coupling.bias) for n in by_series]
+        together = scale_of(share.team.largest(torch.stack(here)))
+        for number, reach in zip(by_series, together.unbind(), strict=True):
+            result[number] = how[number]._replace(reach=reach)
+    return result
+
+
+def _keys(how: Sequence[Arithmetic]) -> Hashable:
+    return tuple((one.series, one.half) for one in how)
