@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 
 import cavity
-from cavity.core.algorithms import skeleton, together
+from cavity.engine import runner
 
 SIZES = (784, 501, 501, 10)
 #: Numbers of the messages whose all-reduce is timed by itself.
@@ -87,9 +87,9 @@ def timed(parts: dict[str, list[float]]) -> Iterator[None]:
         return f"{prefix} {site.coupling.columns}x{site.coupling.outputs}"
 
     with (
-        note(skeleton, "sweep_up", lambda *_: "up"),
-        note(together, "layer_messages", lambda _, site, *rest: layer("down", site)),
-        note(together, "learnt", lambda site, *rest: layer("update", site)),
+        note(runner, "sweep_up", lambda *_: "up"),
+        note(runner, "layer_down", lambda _, site, *rest: layer("down", site)),
+        note(runner, "learn", lambda sites, *_: layer("update", sites[0])),
     ):
         yield
 
@@ -106,14 +106,14 @@ def work(options: argparse.Namespace) -> dict[str, Any]:
 
     def alone() -> None:
         if team.leads:
-            single._step(mine, labels)
+            single.learn(mine, labels)
 
     def together_() -> None:
-        run._step(mine, y)
+        run.learn(mine, y)
 
     def silently() -> None:
         with silent:
-            run._step(mine, y)
+            run.learn(mine, y)
 
     found: dict[str, list[float]] = defaultdict(list)
     for repeat in range(options.repeats + 1):
@@ -124,7 +124,7 @@ def work(options: argparse.Namespace) -> dict[str, Any]:
     parts: dict[str, list[float]] = defaultdict(list)
     with silent, timed(parts):
         for _ in range(options.steps):
-            run._step(mine, y)
+            run.learn(mine, y)
     talks = {}
     for numbers in MESSAGES:
         tensor = torch.zeros(numbers)

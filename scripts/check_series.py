@@ -31,12 +31,11 @@ def field_errors(trainer: cavity.Trainer, x: torch.Tensor, y: torch.Tensor) -> l
             # H depends on the means alone, and what is left on an empty field is H: added to the field of a long run,
             # which is thousands of times as large, it would be rounded to about the tolerance.
             layer.field.zero_()
-        twin = cavity.Trainer(
-            net, "bp", rho=trainer.settings.rho, damping=trainer.settings.damping, accuracy=accuracy, compile=False
-        )
-        for evaluation, used in zip(twin.evaluations, trainer.evaluations, strict=True):
-            if accuracy is None:
-                evaluation.load_state_dict(used.state_dict() | {"calls": 257})
+        twin = cavity.Trainer(net, "bp", rho=trainer.rho, damping=trainer.damping, accuracy=accuracy, compile=False)
+        if accuracy is None:
+            twin.runner.load_state_dict(trainer.runner.state_dict())
+            # Not a sweep in which the series would be chosen anew.
+            twin.runner.sweeps = 257
         twin.step(x, y)
         fields.append([layer.field for layer in net.weighted()])
     return [float((series - exact).abs().max() / exact.abs().max()) for series, exact in zip(*fields, strict=True)]
@@ -63,7 +62,7 @@ def main() -> None:
             return
         index = torch.randint(len(dataset.x_train), (options.batch_size,), generator=generator)
         errors = field_errors(trainer, dataset.x_train[index], dataset.y_train[index])
-        series = [None if e.series is None else list(e.series) for e in trainer.evaluations[:2]]
+        series = [saved["series"] for saved in trainer.runner.state_dict()[:2]]
         records.append(
             {
                 "epoch": record.epoch,

@@ -22,11 +22,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import cavity
-from cavity.core.algorithms.base import Factor, Series
-from cavity.core.algorithms.edges import exact_sums
 from cavity.core.algorithms.series import series_sums
+from cavity.core.algorithms.sums import exact_sums
+from cavity.core.arithmetic import Series
 from cavity.core.couplings import Dense
 from cavity.core.messages import Fields, Preactivation
+from cavity.core.state import Factor
 from cavity.engine.compiling import kernels
 from cavity.engine.looking import relative_error
 
@@ -69,18 +70,20 @@ def measure(q: float, repeats: int) -> list[Row]:
     coupling, m = Dense(INPUTS, UNITS), means(q, generator)
     x, B = torch.randn(SAMPLES, INPUTS, generator=generator), torch.randn(SAMPLES, UNITS, generator=generator)
     pre = Preactivation(coupling.apply(m, x), coupling.apply(1 - m.square(), x.square()).clamp_min(1e-4))
-    factor, run = Factor(cavity.Sign(), Fields(B, None), pre), kernels(True)
-    exact = exact_sums(coupling, factor, m, x, True, run)
-    reference = best_seconds(lambda: exact_sums(coupling, factor, m, x, True, run), repeats)
+    factor, fuse = Factor(cavity.Sign(), Fields(B, None), pre), kernels(True).fuse
+    exact = exact_sums(coupling, factor, m, x, True, fuse=fuse)
+    reference = best_seconds(lambda: exact_sums(coupling, factor, m, x, True, fuse=fuse), repeats)
     assert exact.inputs is not None
     found = []
     for kind, share, half, _ in KINDS:
         for order in ORDERS:
-            series = Series(order, share, half)
-            guess = series_sums(coupling, factor, m, x, series, True)
+            series = Series(order, share)
+            guess = series_sums(coupling, factor, m, x, series, True, half)
             assert guess.inputs is not None
             error = max(relative_error(guess.inputs, exact.inputs), relative_error(guess.weights, exact.weights))
-            seconds = best_seconds(lambda series=series: series_sums(coupling, factor, m, x, series, True), repeats)
+            seconds = best_seconds(
+                lambda series=series, half=half: series_sums(coupling, factor, m, x, series, True, half), repeats
+            )
             found.append({"q0": q, "kind": kind, "order": order, "error": error, "time": seconds / reference})
     return found
 

@@ -127,9 +127,14 @@ class Runner:
             return found
 
         downs = sweep_down(*told, how, remember, layer)
-        downs = [down._replace(fields=total.wait()) for down, total in zip(downs, reversed(sums), strict=True)]
-        args = sites, states, ups, downs
-        return kernels.of(learn, (hint, _keys(how)), args)(*args)
+        learnt: list[Learnt] = []
+        # From the last layer on, whose fields have been on their way the longest.
+        for number, total in zip(reversed(range(len(sites))), sums, strict=True):
+            down = downs[number]._replace(fields=total.wait())
+            args = (sites[number],), (states[number],), (ups[number],), (down,)
+            learnt.insert(0, kernels.of(learn, (hint, number), args)(*args))
+        states_, clamped, largest = zip(*learnt, strict=True)
+        return Learnt(sum(states_, []), torch.stack(clamped).sum(), torch.cat(largest))
 
     def state_dict(self) -> list[dict[str, Any]]:
         """What the next sweep needs to compute as this run would."""

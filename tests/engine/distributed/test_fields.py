@@ -19,7 +19,7 @@ def together(request, tmp_path_factory) -> tuple[int, list[dict[str, dict[str, T
     """Inner iterations, and what each process ended with in each case."""
     processes, folder = request.param, tmp_path_factory.mktemp("fields")
     iterations = ITERATIONS[processes]
-    script = str(ROOT / "tests/distributed/worker.py")
+    script = str(ROOT / "tests/engine/distributed/worker.py")
     finished(torchrun(processes, script, str(folder), str(iterations)))
     return iterations, [torch.load(folder / f"{rank}.pt") for rank in range(processes)]
 
