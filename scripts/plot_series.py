@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,8 @@ def measure(q: float, repeats: int) -> list[Row]:
             guess = series_sums(coupling, factor, m, x, series, True, half)
             assert guess.inputs is not None
             error = max(relative_error(guess.inputs, exact.inputs), relative_error(guess.weights, exact.weights))
-            seconds = best_seconds(
-                lambda series=series, half=half: series_sums(coupling, factor, m, x, series, True, half), repeats
-            )
+            sums = partial(series_sums, coupling, factor, m, x, series, True, half)
+            seconds = best_seconds(sums, repeats)
             found.append({"q0": q, "kind": kind, "order": order, "error": error, "time": seconds / reference})
     return found
 

@@ -134,7 +134,7 @@ class Runner:
             args = (sites[number],), (states[number],), (ups[number],), (down,)
             learnt.insert(0, kernels.of(learn, (hint, number), args)(*args))
         states_, clamped, largest = zip(*learnt, strict=True)
-        return Learnt(sum(states_, []), torch.stack(clamped).sum(), torch.cat(largest))
+        return Learnt([one[0] for one in states_], torch.stack(clamped).sum(), torch.cat(largest))
 
     def state_dict(self) -> list[dict[str, Any]]:
         """What the next sweep needs to compute as this run would."""
