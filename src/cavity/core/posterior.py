@@ -1,9 +1,14 @@
 """From fields to weights: the posterior of one inner iteration and the damped moments it leaves.
 
-    field^τ = θ + rate·(H, G) + r·field^{τ−1},   θ = ρ·field of the last mini-batch
+    field^τ = θ + e·(H, G) + r·field^{τ−1},   θ = (ρ − e/T)·field of the last mini-batch + (e/T)·(0, λ₀)
     m ← α m + (1−α) ∂_H ψ(field^τ)
 
-Everything here is elementwise on (outputs, columns) and runs as one kernel.
+e is the step of natural-gradient ascent on the log-evidence of the mini-batch. Where it is chosen by the messages,
+
+    e = κ·min(T, RMS(m)/RMS(σD)),   D = H − mG
+
+no layer moves by more than κ of its own size: to first order a step changes m by eσD, where D is the gradient. The
+paper has e = 1, T = ∞ and λ₀ = 0. Everything here is elementwise on (outputs, columns) and runs as one kernel.
 """
 
 from __future__ import annotations
@@ -20,13 +25,14 @@ from cavity.core.state import Focusing, Rule
 
 
 class Posterior(NamedTuple):
-    """Natural parameters (h, λ) and damped moments (m, σ); how many weights needed a floor or the bound, and a number
-    that is finite if all of these are; both 0-dimensional."""
+    """Natural parameters (h, λ) and damped moments (m, σ); how many weights needed a floor or the bound, a number that
+    is finite if all of these are, and the rate e; all three 0-dimensional."""
 
     natural: Fields
     moments: Moments
     clamped: Tensor
     largest: Tensor
+    rate: Tensor | float
 
 
 def update_weights(
@@ -34,7 +40,8 @@ def update_weights(
 ) -> Posterior:
     """The posterior after message (H, G): ``start`` is the field before the mini-batch, ``last`` that of iteration
     τ−1."""
-    natural = posterior_field(rule, start, last, message)
+    rate = rate_in_force(rule, message, old)
+    natural = posterior_field(rule, rate, start, last, message)
     if mask is not None:
         natural = Fields(natural.field * mask, natural.precision)
     natural, bounded, largest = within_bound(prior, natural)
@@ -46,7 +53,22 @@ def update_weights(
         # Without an end of its support, a weight's mean may overflow where h and λ do not.
         largest = torch.maximum(largest, m.abs().amax())
     floored = prior.clamped(natural)
-    return Posterior(natural, Moments(m, sigma), bounded if floored is None else bounded + floored, largest)
+    return Posterior(natural, Moments(m, sigma), bounded if floored is None else bounded + floored, largest, rate)
+
+
+#: Stands for RMS(σD) where it is 0: then T decides, or nothing moves.
+NO_EVIDENCE = 1e-30
+
+
+def rate_in_force(rule: Rule, message: Fields, moments: Moments) -> Tensor | float:
+    """e = κ·min(T, RMS(m)/RMS(σD)), or the rate itself where it is not relative."""
+    if not rule.relative:
+        return rule.rate
+    (H, G), (m, sigma) = message, moments
+    assert sigma is not None
+    moved = sigma * (H if G is None else H - m * G)
+    size = (m.square().mean() / moved.square().mean().clamp_min(NO_EVIDENCE**2)).sqrt()
+    return rule.rate * (size if rule.horizon is None else torch.clamp(size, max=rule.horizon))
 
 
 def within_bound(prior: Prior, natural: Fields) -> tuple[Fields, Tensor, Tensor]:
@@ -72,14 +94,19 @@ def certainty(prior: Prior, natural: Fields) -> Tensor:
     return torch.maximum(h.abs(), precision.abs()) if prior.largest_square else precision
 
 
-def posterior_field(rule: Rule, start: Fields, last: Fields, message: Fields) -> Fields:
-    """field^τ = ρ·start + rate·(H, G), reinforced by r·field^{τ−1} or by the pull of the other replicas."""
-    h = rule.rho * start.field + rule.rate * message.field
+def posterior_field(rule: Rule, rate: Tensor | float, start: Fields, last: Fields, message: Fields) -> Fields:
+    """field^τ = (ρ − e/T)·start + (e/T)·(0, λ₀) + e·(H, G), reinforced by r·field^{τ−1} or by the pull of the other
+    replicas."""
+    decay = 0.0 if rule.horizon is None else rate / rule.horizon
+    rho = rule.rho if rule.horizon is None else rule.rho - decay
+    h = rho * start.field + rate * message.field
     precision = None
     if message.precision is not None:
         assert start.precision is not None
         assert last.precision is not None
-        precision = rule.rho * start.precision + rule.rate * message.precision
+        precision = rho * start.precision + rate * message.precision
+        if rule.precision:
+            precision = precision + decay * (rule.precision * start.field.shape[1])
         if rule.reinforcement:
             precision = precision + rule.reinforcement * last.precision
     if rule.focusing is not None:

@@ -16,12 +16,14 @@ from cavity.core.priors.base import Prior
 @dataclass(frozen=True)
 class Site:
     """A layer's place in the chain: its coupling and prior, the activation below (None at the first layer) and the
-    channel above. No tensors, and nothing that changes."""
+    channel above; and which precisions it sends, those of the paper or their ``fisher`` part (``core/variances.py``).
+    No tensors, and nothing that changes."""
 
     coupling: Coupling
     prior: Prior
     below: Activation | None
     channel: Channel[Any]
+    fisher: bool = False
 
 
 class Focusing(NamedTuple):
@@ -37,8 +39,13 @@ class Rule(NamedTuple):
 
     #: ρ, the power of the posterior that is the next prior.
     rho: Tensor | float = 1.0
-    #: The factor on the evidence (H, G).
+    #: e, the factor on the evidence (H, G); if ``relative`` it is κ, and e follows from what the messages measure.
     rate: Tensor | float = 1.0
+    relative: bool = False
+    #: T, the mini-batches of evidence that the posterior holds at most: older evidence decays by e/T; None: all of it.
+    horizon: Tensor | float | None = None
+    #: λ₀ of a Gaussian weight without evidence, for each input of its unit.
+    precision: float = 0.0
     #: α, the part of the old mean that stays.
     damping: float = 0.0
     #: r, internal reinforcement.
@@ -63,6 +70,8 @@ class LayerState(NamedTuple):
     down: Fields | None = None
     #: What the algorithm remembers of the iteration before.
     memory: Any = None
+    #: e of the iteration before.
+    rate: Tensor | float = 1.0
     rule: Rule = Rule()
 
     def begin(self, rule: Rule) -> LayerState:

@@ -15,6 +15,7 @@ from torch import Tensor
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.arithmetic import EXACT, Arithmetic
 from cavity.core.channels.base import Output
+from cavity.core.fisher import input_message, lacking, positive_part, weight_message
 from cavity.core.messages import Fields, Moments, Preactivation, Target
 from cavity.core.posterior import update_weights
 from cavity.core.state import Factor, LayerState, Site, Up
@@ -95,17 +96,28 @@ def layer_down(
     remember: bool,
 ) -> LayerDown:
     """g and Γ of one layer's factors, then H and G on its weights, B and A on its inputs."""
-    below = site.below
-    variances = site.prior.uses_precision or (below is not None and below.uses_precision)
-    response = site.channel.response(message, up.pre) if variances or algorithm.needs_curvature else None
-    factor = Factor(site.channel, message, up.pre, response)
+    below, m = site.below, state.moments.mean
+    on_weights, on_inputs = site.prior.uses_precision, below is not None and below.uses_precision
+    needed = on_weights or on_inputs or algorithm.needs_curvature
+    response = site.channel.response(message, up.pre) if needed else None
+    shown = positive_part(response) if site.fisher and response is not None else response
+    factor = Factor(site.channel, message, up.pre, shown)
     B, H, memory = algorithm.down(site, state, up, factor, arithmetic, remember)
-    G = weight_precision(site, up.inputs, factor) if site.prior.uses_precision else None
+    G = A = None
+    if site.fisher and (on_weights or on_inputs):
+        assert response is not None
+        gamma, lack = factor.response.curvature, lacking(algorithm, site, response)
+        if on_weights:
+            H, G = weight_message(site, m, up.inputs.mean, H, gamma, lack)
+        if on_inputs and B is not None:
+            B, A = input_message(site, m, up.inputs.mean, B, gamma, lack)
+    else:
+        G = weight_precision(site, up.inputs, factor) if on_weights else None
+        A = input_precision(site, state.moments, factor) if on_inputs else None
     if below is None:
         return LayerDown(Fields(H, G), None, memory, None)
     assert B is not None
     assert up.below is not None
-    A = input_precision(site, state.moments, factor) if below.uses_precision else None
     shape = up.inputs.mean.shape
     down = Fields(B.reshape(shape), None if A is None else A.reshape(shape))
     return LayerDown(Fields(H, G), down, memory, below.clamped(down, up.below))
@@ -138,7 +150,11 @@ def learn(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up]
         after = update_weights(
             site.prior, state.rule, state.mask, state.start, state.natural, down.fields, state.moments
         )
-        new.append(state._replace(natural=after.natural, moments=after.moments, down=down.down, memory=down.memory))
+        new.append(
+            state._replace(
+                natural=after.natural, moments=after.moments, down=down.down, memory=down.memory, rate=after.rate
+            )
+        )
         clamped += [up.floored, after.clamped] if down.floored is None else [up.floored, after.clamped, down.floored]
         largest.append(after.largest)
     return Learnt(new, torch.stack(clamped).sum(), torch.stack(largest))

@@ -53,7 +53,7 @@ class AMP(Algorithm):
         if before is None:
             return omega
         assert sigma is not None
-        sigma = state.rule.rate * sigma
+        sigma = state.rate * sigma
         omega = omega - before.g * apply(sigma, x * before.x)
         if delta is not None:
             omega = omega - before.g * apply(m * before.m, delta, constant=0.0)
@@ -78,7 +78,7 @@ class AMP(Algorithm):
         back, (m, sigma) = site.coupling.back_to_inputs, state.moments
         before: Previous = state.memory
         assert sigma is not None
-        sigma = state.rule.rate * sigma
+        sigma = state.rate * sigma
         inner = back(sigma, before.g * g)
         if gamma is not None:
             inner = inner + up.inputs.mean.reshape(inner.shape) * back(sigma * m, before.g * gamma)

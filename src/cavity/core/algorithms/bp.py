@@ -107,7 +107,7 @@ class _Edges:
     def refresh_weights(self, cavities: Cavities, rows: slice) -> Tensor:
         """m_{ki→n} ← α m_{ki→n} + (1−α) ∂_H ψ at the posterior field less this factor's part, in place."""
         site, (h, precision) = self.site, self.state.natural
-        natural = Fields(h - self.state.rule.rate * cavities.to_weights[rows], precision)
+        natural = Fields(h - self.state.rate * cavities.to_weights[rows], precision)
         mean = site.prior.moments(natural).mean
         if self.state.mask is not None:
             mean = mean * self.state.mask

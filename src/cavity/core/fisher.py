@@ -1,0 +1,58 @@
+"""Precisions that belong to their fields and are never negative: the Fisher part of those that the paper prints.
+
+A factor linearised at w = m says D(w − m) − ½G(w − m)², D = Σ_n x̂ g, which as a message exp(Hw − ½Gw²) is H = D + mG,
+and likewise B = D + x̂A on activations. The printed equations do not keep to that where w² or x² is not constant:
+
+- mean field sends H = D with G ≠ 0, and so does a coupled output under every algorithm: each mini-batch shrinks m by
+  λ/(λ + G), and pulls every activation to 0;
+- the others send H = D + mΣx̂²Γ with G = Σ((x̂² + Δ)Γ − Δg²): where Δg² wins, on samples that are badly predicted, m
+grows
+  in proportion to itself, and λ may become negative.
+
+Here Γ⁺ = max(Γ, 0) and
+
+    G_ki = Σ_n x̂² Γ⁺,    A_in = Σ_k m² Γ⁺,    H = D + mG,    B = D + x̂A
+
+What is dropped, Δ(Γ − g²) and σ(Γ − g²), has expectation 0 under the model's own prediction: Σ_y ∂²Z(y)/∂ω² = 0 gives
+E_y[g²] = E_y[Γ]. Γ ≥ 0 for every log-concave output. By induction A ≥ 0 and λ > 0: nothing can run away, and no floor
+acts.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from cavity.core.algorithms.base import Algorithm
+from cavity.core.messages import Response
+from cavity.core.state import Site
+
+
+def positive_part(response: Response) -> Response:
+    """g and Γ⁺ = max(Γ, 0)."""
+    return Response(response.gradient, response.curvature.clamp_min(0))
+
+
+def lacking(algorithm: Algorithm, site: Site, response: Response) -> Tensor | None:
+    """Γ⁺ less the curvature that the algorithm's H = D + mΣx̂²(·) and B hold already, shaped like ω; None where that is
+    all of it. Mean field and coupled outputs hold none, AMP was given Γ⁺, cavity sums hold Γ itself."""
+    curvature = response.curvature
+    if not site.channel.elementwise or algorithm.corrections == "none":
+        return curvature.clamp_min(0)
+    return None if algorithm.corrections == "first order" else (-curvature).clamp_min(0)
+
+
+def weight_message(
+    site: Site, m: Tensor, x: Tensor, H: Tensor, gamma: Tensor, lack: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """H = D + mG and G = Σ_n x̂² Γ⁺, (outputs, columns), from what the algorithm gives for H."""
+    back, square = site.coupling.back_to_weights, x.square()
+    return H if lack is None else H + m * back(lack, square), back(gamma, square)
+
+
+def input_message(
+    site: Site, m: Tensor, x: Tensor, B: Tensor, gamma: Tensor, lack: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """B = D + x̂A and A = Σ_k m² Γ⁺, (samples, *input_shape), from what the algorithm gives for B."""
+    back, square = site.coupling.back_to_inputs, m.square()
+    A = back(square, gamma)
+    return B if lack is None else B + x.reshape(B.shape) * back(square, lack), A
