@@ -76,7 +76,7 @@ class Layer(nn.Module):
         if mask is not None and density != 1:
             raise ValueError(f"give mask or density, not both: density is {density}")
         self.coupling = coupling
-        self.prior = resolve("weights", weights, PRIORS)
+        self.prior = PRIORS.make(weights, "weights")
         self.density, self.init, self.evidence = density, init, evidence
         self.register_buffer("mask", None if mask is None else _checked_mask(mask, self.shape))
         blank = torch.zeros(self.shape)

@@ -16,7 +16,7 @@ from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments
-from cavity.core.network import Network, resolve
+from cavity.core.network import Network
 from cavity.core.pasp import Engine, Settings, StepInfo, Update, update
 from cavity.core.posterior import Focusing
 from cavity.engine import allocation as memory
@@ -26,6 +26,7 @@ from cavity.engine.fusion import Kernels, Mode, checked_mode, kernels, pays
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair, Source
+from cavity.training.recipes import PAPER
 
 Numbers = float | Sequence[float]
 Data = Pair | Iterable[Pair]
@@ -48,11 +49,6 @@ def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callab
         if not (isinstance(number, Real) and math.isfinite(number) and good(float(number))):
             raise ValueError(f"{name} must be {allowed}, got {number!r}")
     return tuple(float(number) for number in values)
-
-
-def paper_rho(layers: int) -> tuple[float, ...]:
-    """The paper's prescription: just above 1 below the last layer, which is kept from polarising by 0.9."""
-    return (1.0,) if layers == 1 else (1.0001,) * (layers - 1) + (0.9,)
 
 
 class Trainer(Loop):
@@ -96,9 +92,9 @@ class Trainer(Loop):
         super().__init__(seed)
         check_sizes(inner_iterations=inner_iterations)
         layers = len(net.layers)
-        rho = paper_rho(layers) if rho is None else rho
+        rho = PAPER.rho(layers) if rho is None else rho
         self.net = net
-        self.algorithm = resolve("algorithm", algorithm, ALGORITHMS)
+        self.algorithm = ALGORITHMS.make(algorithm)
         self.evaluations = [Evaluation(accuracy) for _ in range(layers)]
         self.compile = checked_mode(compile)
         self.settings = Settings(

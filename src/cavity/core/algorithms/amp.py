@@ -41,6 +41,9 @@ class AMP(Algorithm):
     """Non-cavity means with Onsager corrections."""
 
     name: ClassVar[str] = "amp"
+    summary: ClassVar[str] = "approximate message passing: all cavities to first order"
+    colour: ClassVar[str] = "#c05f14"
+    passes: ClassVar[float] = 4.0
     variance_floor: ClassVar[float] = EXPANSION_FLOOR
     needs_curvature: ClassVar[bool] = True
 

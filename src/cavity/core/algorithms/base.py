@@ -131,6 +131,12 @@ class Algorithm(Keyed):
     """One of BP, BPI, MF, AMP. An algorithm has no state."""
 
     name: ClassVar[str]
+    #: One line for lists.
+    summary: ClassVar[str]
+    #: In every figure.
+    colour: ClassVar[str] = "#14808f"
+    #: What training on a sample takes, in passes over the weights (docs/benchmarks.md).
+    passes: ClassVar[float] = 5.0
     #: Whether ``down`` needs cavity sums, which have a cheap and an exact evaluation.
     has_cavities: ClassVar[bool] = False
     #: Whether ``down`` needs Γ.

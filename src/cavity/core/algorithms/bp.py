@@ -38,6 +38,8 @@ class BP(Algorithm):
     """Cavities on m, x̂ and g."""
 
     name: ClassVar[str] = "bp"
+    summary: ClassVar[str] = "belief propagation: cavities in weights, inputs and responses"
+    colour: ClassVar[str] = "#2b6cb0"
     has_cavities: ClassVar[bool] = True
 
     def __init__(self) -> None:

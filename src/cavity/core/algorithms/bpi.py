@@ -23,6 +23,8 @@ class BPI(Algorithm):
     """Cavity on g alone; a coupled output such as ArgMax has none, and is mean field."""
 
     name: ClassVar[str] = "bpi"
+    summary: ClassVar[str] = "BP-inspired: a cavity in the response g alone"
+    colour: ClassVar[str] = "#8250b4"
     has_cavities: ClassVar[bool] = True
 
     def __init__(self) -> None:

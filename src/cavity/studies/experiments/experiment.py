@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.config import nearest
+from cavity.runs.options import nearest
 from cavity.studies.experiments import EXPERIMENTS
 from cavity.studies.experiments.scale import Request
 from cavity.studies.experiments.setup import Setup

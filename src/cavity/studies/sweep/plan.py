@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cavity.runs.config import LAST_RHO, Config, completed
+from cavity.runs.config import Config, completed
 from cavity.studies.sweep.space import Axis, Space, Widths
+from cavity.training.recipes import LAST_RHO
 
 #: What trials are judged by, on the validation set, and what it is called in the record of an epoch.
 OBJECTIVES = {"error": "test_error", "error-bayes": "test_error_bayes", "nll": "test_nll"}
