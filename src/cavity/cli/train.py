@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
-from cavity.runs.options import annotations
+from cavity.runs.options import value_types
 
 if TYPE_CHECKING:
     from cavity.runs.session import Session
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_option(group: argparse._ArgumentGroup, item: Field[Any], choices: Collection[str] | None = None) -> None:
     """A field of ``Config`` as an option; ``choices`` are listed in the help, and checked by the configuration too."""
-    flag, annotation = "--" + item.name.replace("_", "-"), annotations(Config)[item.name]
+    flag, annotation = "--" + item.name.replace("_", "-"), value_types(Config)[item.name]
     about: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": help_text(item)}
     if annotation is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, **about)

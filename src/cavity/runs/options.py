@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
 from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType
@@ -90,8 +89,7 @@ KINDS: dict[Any, Kind] = {
 }
 
 
-@cache
-def annotations(cls: type) -> dict[str, Any]:
+def value_types(cls: type) -> dict[str, Any]:
     """The key in ``KINDS`` of each option of ``cls``: its annotation without ``| None``."""
     hints = get_type_hints(cls)
     found = {}
@@ -124,10 +122,11 @@ class Options:
     """What every set of options can do; the fields are the subclass's."""
 
     def __post_init__(self) -> None:
+        types = value_types(type(self))
         for item in fields(self):
             value = getattr(self, item.name)
             if value is not None or item.default is not None:
-                object.__setattr__(self, item.name, checked(item, annotations(type(self))[item.name], value))
+                object.__setattr__(self, item.name, checked(item, types[item.name], value))
 
     @classmethod
     def require_known(cls, names: Iterable[str]) -> None:
