@@ -58,9 +58,9 @@ def _holds_sibling(folder: Path, source: Source) -> bool:
     smallest file, a few kilobytes of labels, settles it.
     """
     own = {file.name for file in source.files}
-    for other in (known for known in SOURCES.values() if known.files):
-        smallest = min(other.files, key=lambda file: file.size)
-        if other.name == source.name or smallest.name not in own:
+    for other in SOURCES.values():
+        smallest = min(other.files, key=lambda file: file.size, default=None)
+        if other.name == source.name or smallest is None or smallest.name not in own:
             continue
         for path in (folder / (smallest.name + suffix) for suffix in SUFFIXES):
             if path.is_file():

@@ -38,7 +38,7 @@ def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Ne
 
 
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
-    """A trainer of ``net`` as ``config`` has it; ``options`` are what else ``Trainer`` takes, or should take instead."""
+    """A trainer of ``net`` as ``config`` has it; ``options`` are what else it takes, or takes instead."""
     given: dict[str, Any] = {
         "algorithm": config.algorithm,
         "rho": _one_or_all(config.rho),

@@ -1,7 +1,7 @@
 """Options as fields of a frozen dataclass: name, annotation, default, and in ``option`` all else that readers need.
 
-The annotation says what values are allowed. Files and the command line are read from the same fields, so that a new option
-is one field.
+The annotation says what values are allowed. Files and the command line are read from the same fields, so that a new
+option is one field.
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
         raise ValueError(f"{item.name} must be {kind.words}, got {value!r}")
     choices, least = about["choices"], about["least"]
     if choices is not None and converted != item.default and converted not in choices:
-        raise ValueError(
-            f"{item.name} must be one of {', '.join(choices)}, got {value!r}{nearest(converted, choices)}"
-        )
+        raise ValueError(f"{item.name} must be one of {', '.join(choices)}, got {value!r}{nearest(converted, choices)}")
     numbers = converted if isinstance(converted, tuple) else (converted,)
     if least is not None and any(number < least for number in numbers):
         raise ValueError(f"{item.name} must be at least {least}, got {value!r}")
@@ -153,7 +151,9 @@ class Options:
     def differing(self, written: Mapping[str, Any], but: Collection[str] = ()) -> list[str]:
         """The options in which what a run wrote is not ``self``, but for some."""
         ours, theirs = self.as_dict(), self.as_before(written)
-        return [item.name for item in fields(self) if ours.get(item.name) != theirs.get(item.name) and item.name not in but]
+        return [
+            item.name for item in fields(self) if ours.get(item.name) != theirs.get(item.name) and item.name not in but
+        ]
 
 
 def plain(value: Any) -> Any:

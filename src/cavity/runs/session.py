@@ -111,11 +111,12 @@ class Session:
         if not (self.run.path / CHECKPOINT).exists():
             return
         checkpoint = self.run.load_checkpoint()
-        ours, theirs = self.run.config, checkpoint.config
-        for name in ours.differing(theirs, but=FREE):
+        config = self.run.config
+        for name in config.differing(checkpoint.config, but=FREE):
+            theirs, ours = config.as_before(checkpoint.config).get(name), config.as_dict().get(name)
             raise CheckpointError(
-                f"{checkpoint.path}: was trained with {name} = {theirs.get(name)!r}, but {CONFIG} has "
-                f"{ours.as_dict().get(name)!r}: put it back, or start a new run"
+                f"{checkpoint.path}: was trained with {name} = {theirs!r}, but {CONFIG} has {ours!r}: put it back, or "
+                "start a new run"
             )
         checkpoint.restore(self.trainer.net, self.trainer)
 

@@ -1,7 +1,7 @@
 """The one place that says what training takes where nobody says otherwise. Importing it is cheap.
 
-``PAPER`` is for ``cavity.Trainer``, ``cavity train`` and the sweeps, ``TABLES`` for the estimators. The paper gives constants
-for ρ; a run whose number of steps is known gets what polarises the weights within it.
+``PAPER`` is for ``cavity.Trainer``, ``cavity train`` and the sweeps, ``TABLES`` for the estimators. The paper gives
+constants for ρ; a run whose number of steps is known gets what polarises the weights within it.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import torch
 
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.base import Series
 from cavity.core.precision import half_pays
 from cavity.studies.bench.contenders import BINARYNET
@@ -60,11 +61,13 @@ class LayerProducts(NamedTuple):
 
 def needed(algorithm: str, sizes: Sequence[int], series: Sequence[Series | None]) -> list[LayerProducts]:
     """The products of one step on a network of ``sizes``, with these ``series``, one for each layer."""
+    method = ALGORITHMS.get(algorithm)
+    has_cavities, needs_curvature = (False, False) if method is None else (method.has_cavities, method.needs_curvature)
     layers = []
     for number, (inputs, outputs, used) in enumerate(zip(sizes, sizes[1:], series, strict=False)):
         coupled = number == len(sizes) - 2 and sizes[-1] > 1
         order = 0 if used is None else used.order
-        terms = 1 if coupled else {"amp": 2, "bpi": order + 1, "bp": order + 1}.get(algorithm, 1)
+        terms = 1 if coupled else order + 1 if has_cavities else 2 if needs_curvature else 1
         up = 1 if algorithm in BINARYNET else 2
         half = terms - 1 if used is not None and used.half else 0
         layers.append(LayerProducts(outputs, inputs, up, 0 if number == 0 else terms, terms, half))

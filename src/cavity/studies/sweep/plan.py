@@ -94,7 +94,8 @@ class Plan:
         """Read ``sweep.toml``."""
         try:
             values = tomllib.loads(path.read_bytes().decode())
-            config, space = Config().replace(**values.pop("config")), Space.from_dict(values.pop("space"))
+            config = Config().replace(**Config.as_before(values.pop("config")))
+            space = Space.from_dict(values.pop("space"))
             return cls(config, space, Sizes(**values.pop("sizes")), **values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: is not the plan of a sweep: {error}") from error
