@@ -147,7 +147,7 @@ def job(processes: int, arguments: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--algorithm", default="mf", choices=tuple(ALGORITHMS))
+    parser.add_argument("--algorithm", default="mf", choices=("bp", "bpi", "mf", "amp"))
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=128, help="samples of each process")
     parser.add_argument("--steps", type=int, default=20)
