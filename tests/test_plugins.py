@@ -143,7 +143,7 @@ def test_a_plugin_is_taken_by_the_estimator(plugin):
 
 
 def test_a_plugin_is_in_the_documentation(plugin):
-    name, one, listed = plugin
+    _, one, listed = plugin
     assert f"| `{one.name}` | {SUMMARY}" in documented(f"<!-- list: {listed} -->")
     assert f"<!-- list: {listed} -->" in (ROOT / "docs/names.md").read_text()
 
