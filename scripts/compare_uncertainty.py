@@ -33,7 +33,7 @@ from cavity.analysis import calibration
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.core.predict import point_preactivations
 from cavity.data import load
-from cavity.runs.config import polarizing_rho
+from cavity.training.recipes import PAPER
 
 HELD_OUT = 5000
 BATCH = 128
@@ -115,7 +115,7 @@ def train(step: Callable[[Tensor, Tensor], object], images: Images, epochs: int,
 
 def message_passing(images: Images, epochs: int) -> Iterator[Outcome]:
     net = cavity.mlp(images.x.shape[1], (501, 501), 10, seed=0)
-    rho = polarizing_rho(3, epochs * (len(images.x) // BATCH))
+    rho = PAPER.rho(3, epochs * (len(images.x) // BATCH))
     trainer = cavity.Trainer(net, "bp", rho=rho, compile=False)
     seconds = train(trainer.step, images, epochs, seed=0)
     weights = sum(layer.field.numel() for layer in net.weighted())

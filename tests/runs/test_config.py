@@ -12,7 +12,8 @@ from cavity.core.channels import ACTIVATIONS, OUTPUTS
 from cavity.core.priors import PRIORS
 from cavity.data import registry
 from cavity.runs import Config, config, measuring
-from cavity.runs.config import completed, polarizing_rho
+from cavity.runs.config import completed
+from cavity.training.recipes import LARGEST_RHO, PAPER, POLARIZATION, SMALLER
 
 EVERYTHING = {
     "dataset": "teacher-student",
@@ -46,11 +47,11 @@ EVERYTHING = {
 
 
 def test_names_are_those_of_the_engine():
-    assert tuple(ALGORITHMS) == config.ALGORITHMS
-    assert tuple(PRIORS) == config.WEIGHTS
-    assert tuple(ACTIVATIONS) == config.ACTIVATIONS
+    assert tuple(ALGORITHMS) == tuple(config.ALGORITHMS)
+    assert tuple(PRIORS) == tuple(config.WEIGHTS)
+    assert tuple(ACTIVATIONS) == tuple(config.ACTIVATIONS)
     assert {name.split("-")[0] for name in config.OUTPUTS} == set(OUTPUTS) - {"gaussian"}
-    assert set(config.HIDDEN) | set(config.BATCH_SIZE) <= set(registry.names())
+    assert set(SMALLER) <= set(registry.names())
 
 
 def test_every_option_survives_the_file(tmp_path):
@@ -109,21 +110,21 @@ def test_bytes_that_are_no_text(tmp_path):
 
 def test_rho_sums_to_the_same_excess_over_a_run():
     for steps in (200, 46_800):
-        first, second, last = polarizing_rho(3, steps)
+        first, second, last = PAPER.rho(3, steps)
         assert first == second
-        assert (first - 1) * steps == pytest.approx(config.POLARIZATION, rel=1e-9)
+        assert (first - 1) * steps == pytest.approx(POLARIZATION, rel=1e-9)
         assert last == 0.9
 
 
 def test_rho_of_very_short_runs_and_of_one_layer():
-    assert polarizing_rho(2, 1) == (config.LARGEST_RHO, 0.9)
-    assert polarizing_rho(1, 1000) == (1 + config.POLARIZATION / 1000,)
+    assert PAPER.rho(2, 1) == (LARGEST_RHO, 0.9)
+    assert PAPER.rho(1, 1000) == (1 + POLARIZATION / 1000,)
 
 
 def test_defaults_that_depend_on_the_data():
     digits = completed(Config(), samples=1437, test_samples=360, features=64, classes=10)
-    assert (digits.hidden, digits.batch_size, digits.output) == (config.HIDDEN["digits"], 64, "argmax")
-    assert digits.rho == polarizing_rho(3, 30 * (1437 // 64))
+    assert (digits.hidden, digits.batch_size, digits.output) == (SMALLER["digits"].hidden, 64, "argmax")
+    assert digits.rho == PAPER.rho(3, 30 * (1437 // 64))
     assert (
         completed(Config(dataset="permuted-digits"), samples=1437, test_samples=360, features=64, classes=10).hidden
         == digits.hidden
@@ -140,7 +141,7 @@ def test_defaults_that_depend_on_the_data():
 def test_measuring_is_rare_where_it_costs_and_always_where_it_does_not():
     assert completed(Config(), samples=1437, test_samples=360, features=64, classes=10).evaluate_every == 1
     fashion = {"samples": 60_000, "test_samples": 10_000, "features": 784, "classes": 10}
-    for algorithm, products in measuring.TRAINING.items():
+    for algorithm, products in ((name, one.passes) for name, one in ALGORITHMS.items()):
         every = completed(Config(dataset="fashion-mnist", algorithm=algorithm), **fashion).evaluate_every
         share = measuring.MEASURING * (10_000 + TRAIN_SAMPLES) / (every * products * 60_000)
         assert 0.5 * measuring.SHARE < share <= measuring.SHARE, algorithm

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def listing() -> str:
     width = max(map(len, EXPERIMENTS))
-    return "\n".join(f"{name:<{width}}  {text}" for name, (_, text) in EXPERIMENTS.items())
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in EXPERIMENTS.items())
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +96,7 @@ def reproduce(name: str, request: Request, out: Path, *, jobs: int = 1, tables_o
     experiment, store, console = find(name), Store(out / name), Console()
     failures = []
     if not tables_only:
-        console.print(f"{name}: {EXPERIMENTS[name][1]}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{name}: {EXPERIMENTS[name]}", markup=False, highlight=False, soft_wrap=True)
         failures = run_grid(experiment, experiment.cells(request), store, jobs, Display(console))
     publish(experiment, store, request.scale, console)
     return failures

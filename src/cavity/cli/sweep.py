@@ -20,7 +20,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from cavity.cli.parser import UsageError
-from cavity.cli.train import add_option, given_options, numbers, widths
+from cavity.cli.train import add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
 from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
 from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
@@ -80,10 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
     searched.add_argument("--search", type=names, metavar="A,B", help=f"of {listed} (default: the first four)")
     options = parser.add_argument_group("what to train")
-    about = {item.name: item.metadata for item in fields(Config)}
-    for name in about:
+    about = {item.name: item for item in fields(Config)}
+    for name, item in about.items():
         if name not in SEARCHABLE:
-            add_option(options, name, about[name])
+            add_option(options, item)
     for name in SEARCHABLE:
         searched.add_argument(
             flag(name),
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=choices_or_widths if name == "hidden" else range_or_numbers,
             metavar="N,N|N" if name == "hidden" else "LOW..HIGH",
             default=argparse.SUPPRESS,
-            help=about[name]["help"] if name in about else "rho of the last layer",
+            help=help_text(about[name]) if name in about else "rho of the last layer",
         )
 
 

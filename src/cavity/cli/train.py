@@ -15,13 +15,14 @@ import argparse
 import contextlib
 import signal
 import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
+from cavity.runs.options import value_types
 
 if TYPE_CHECKING:
     from cavity.runs.session import Session
@@ -58,14 +59,14 @@ def assignment(text: str) -> tuple[str, Any]:
         return name, value
 
 
-METAVARS = {"whole": "N", "number": "X", "numbers": "X,X", "widths": "N,N", "text": "TEXT", "table": "NAME=VALUE"}
-READERS: dict[str, Callable[[str], Any]] = {
-    "whole": int,
-    "number": float,
-    "numbers": numbers,
-    "widths": widths,
-    "text": str,
-    "table": assignment,
+#: For each annotation of an option, how its values are read from a word and called in the help.
+READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    int: (int, "N"),
+    float: (float, "X"),
+    tuple[float, ...]: (numbers, "X,X"),
+    tuple[int, ...]: (widths, "N,N"),
+    str: (str, "TEXT"),
+    Mapping[str, Any]: (assignment, "NAME=VALUE"),
 }
 
 
@@ -82,28 +83,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options = parser.add_argument_group("what to train")
     for item in fields(Config):
-        add_option(options, item.name, item.metadata)
+        add_option(options, item, choices=item.metadata["choices"])
 
 
-def add_option(group: argparse._ArgumentGroup, name: str, about: Any) -> None:
-    """The option of ``Config`` with that name, as its metadata describe it."""
-    flag, kind = "--" + name.replace("_", "-"), about["kind"]
-    if kind == "flag":
-        group.add_argument(
-            flag, dest=name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=about["help"]
-        )
+def add_option(group: argparse._ArgumentGroup, item: Field[Any], choices: Collection[str] | None = None) -> None:
+    """A field of ``Config`` as an option; ``choices`` are listed in the help, and checked by the configuration too."""
+    flag, annotation = "--" + item.name.replace("_", "-"), value_types(Config)[item.name]
+    about: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": help_text(item)}
+    if annotation is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, **about)
         return
-    repeated = kind == "table"
-    group.add_argument(
-        "--data-option" if repeated else flag,
-        dest=name,
-        action="append" if repeated else "store",
-        type=READERS[kind],
-        choices=about["choices"] or None,
-        metavar=None if about["choices"] else METAVARS[kind],
-        default=argparse.SUPPRESS,
-        help=about["help"],
-    )
+    about["type"], metavar = READERS[annotation]
+    if annotation == Mapping[str, Any]:
+        flag, about["action"] = flag.removesuffix("s"), "append"
+    group.add_argument(flag, choices=choices, metavar=metavar if choices is None else None, **about)
+
+
+def help_text(item: Field[Any]) -> str:
+    """What an option is and, unless it follows from the data, its default."""
+    text: str = item.metadata["help"]
+    if item.default is None or item.default is False:
+        return text
+    values = item.default if isinstance(item.default, tuple) else (item.default,)
+    return f"{text} (default: {','.join(f'{value:g}' if isinstance(value, float) else str(value) for value in values)})"
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -6,7 +6,7 @@ holds messages. ``Network`` chains layers with channels; ``mlp`` builds the usua
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from cavity.core.state import LayerState, Site
 Kind = TypeVar("Kind")
 
 
-def resolve(name: str, value: Kind | str, registry: dict[str, type[Kind]]) -> Kind:
+def resolve(name: str, value: Kind | str, registry: Mapping[str, type[Kind]]) -> Kind:
     """The object itself, or the registered class of that name with its defaults."""
     if not isinstance(value, str):
         if value is None or isinstance(value, type):
@@ -69,7 +69,7 @@ class Layer(nn.Module):
         if mask is not None and density != 1:
             raise ValueError(f"give mask or density, not both: density is {density}")
         self.coupling = coupling
-        self.prior = resolve("weights", weights, PRIORS)
+        self.prior = PRIORS.make(weights, "weights")
         self.density, self.init = density, init
         self.register_buffer("mask", None if mask is None else _checked_mask(mask, self.shape))
         blank = torch.zeros(self.shape)

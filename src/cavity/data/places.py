@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from cavity.data.errors import DataError
 from cavity.data.packing import read_known
-from cavity.data.registry import BUILT_IN, SOURCES, KnownFile, Source, known
+from cavity.data.registry import SOURCES, KnownFile, Source, known
 
 ENVIRONMENT = "CAVITY_DATA"
 # Debian's package dataset-fashion-mnist installs into the folder fashion-mnist/ here.
@@ -59,8 +59,8 @@ def _holds_sibling(folder: Path, source: Source) -> bool:
     """
     own = {file.name for file in source.files}
     for other in SOURCES.values():
-        smallest = min(other.files, key=lambda file: file.size)
-        if other.name == source.name or smallest.name not in own:
+        smallest = min(other.files, key=lambda file: file.size, default=None)
+        if other.name == source.name or smallest is None or smallest.name not in own:
             continue
         for path in (folder / (smallest.name + suffix) for suffix in SUFFIXES):
             if path.is_file():
@@ -100,10 +100,7 @@ def where(name: str, data_dir: Folder = None) -> list[Place]:
 
     Empty for what needs no file. The first place of a file that is ``found`` is the one that is read.
     """
-    base = known(name)
-    if base in BUILT_IN:
-        return []
-    source = SOURCES[base]
+    source = SOURCES[known(name)]
     searched: list[tuple[str, tuple[str, ...]]] = [(file.name, SUFFIXES) for file in source.files]
     if source.archive is not None:
         searched.append((source.archive, ("",)))
@@ -117,10 +114,7 @@ def where(name: str, data_dir: Folder = None) -> list[Place]:
 
 def is_present(name: str, data_dir: Folder = None) -> bool:
     """Whether a data set can be loaded without a network."""
-    base = known(name)
-    if base in BUILT_IN:
-        return True
-    source = SOURCES[base]
+    source = SOURCES[known(name)]
     if find_archive(source, data_dir) is not None:
         return True
     return all(find_file(source, file, data_dir) is not None for file in source.files)
@@ -128,5 +122,4 @@ def is_present(name: str, data_dir: Folder = None) -> bool:
 
 def available(data_dir: Folder = None) -> list[Entry]:
     """Every data set by name, what it is, and whether it is here already."""
-    described = {**BUILT_IN, **{name: source.description for name, source in SOURCES.items()}}
-    return [Entry(name, text, is_present(name, data_dir)) for name, text in described.items()]
+    return [Entry(name, source.summary, is_present(name, data_dir)) for name, source in SOURCES.items()]

@@ -5,9 +5,18 @@ Digests are of the *uncompressed* content, so that a file may be kept plain or p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cavity.data.errors import DataNotFound
+from cavity.data.readers import read_cifar, read_digits, read_generated, read_idx
+
+if TYPE_CHECKING:
+    from cavity.data.raw import Raw
+    from cavity.data.readers import Request
+
+DIGITS = tuple(str(digit) for digit in range(10))
 
 
 @dataclass(frozen=True)
@@ -21,19 +30,27 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that lives in files: the first of ``folders`` is ours, the others are common habits.
+    """A data set known by name: what it is in a line, what it needs, and how it is read.
 
-    Each mirror is an address that ends in ``/``. What is fetched from it is ``archive`` where there is one,
-    otherwise every file with ``.gz`` appended.
+    What needs files has them in ``folders``: the first is ours, the others are common habits. Each mirror is an
+    address that ends in ``/``. What is fetched from it is ``archive`` where there is one, otherwise every file with
+    ``.gz`` appended. What needs no files comes with scikit-learn or is ``generated``, which can have options.
     """
 
     name: str
-    description: str
-    folders: tuple[str, ...]
-    files: tuple[KnownFile, ...]
-    mirrors: tuple[str, ...]
-    classes: tuple[str, ...]
+    summary: str
+    folders: tuple[str, ...] = ()
+    files: tuple[KnownFile, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
     archive: str | None = None
+    read: Callable[[Source, Request], Raw] = read_idx
+    generated: bool = False
+
+    @property
+    def needs(self) -> str:
+        """What must be there before it can be read, in words."""
+        return f"{self.total_size / 1e6:.0f} MB of files" if self.files else "nothing"
 
     @property
     def total_size(self) -> int:
@@ -53,7 +70,7 @@ def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
 
 MNIST = Source(
     name="mnist",
-    description="70,000 handwritten digits, 28×28 grey, 10 classes",
+    summary="70,000 handwritten digits, 28×28 grey, 10 classes",
     folders=("mnist", "MNIST/raw"),
     files=_idx_files(
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -65,12 +82,12 @@ MNIST = Source(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
-    classes=tuple(str(digit) for digit in range(10)),
+    classes=DIGITS,
 )
 
 FASHION_MNIST = Source(
     name="fashion-mnist",
-    description="70,000 pieces of clothing, 28×28 grey, 10 classes",
+    summary="70,000 pieces of clothing, 28×28 grey, 10 classes",
     folders=("fashion-mnist", "FashionMNIST/raw"),
     files=_idx_files(
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -99,7 +116,7 @@ FASHION_MNIST = Source(
 
 CIFAR_10 = Source(
     name="cifar-10",
-    description="60,000 photographs, 32×32 colour, 10 classes",
+    summary="60,000 photographs, 32×32 colour, 10 classes",
     folders=("cifar-10", "cifar-10-batches-bin"),
     files=tuple(
         KnownFile(f"{stem}.bin", 30_730_000, digest)
@@ -126,15 +143,41 @@ CIFAR_10 = Source(
         "truck",
     ),
     archive="cifar-10-binary.tar.gz",
+    read=read_cifar,
 )
 
-SOURCES: dict[str, Source] = {source.name: source for source in (MNIST, FASHION_MNIST, CIFAR_10)}
-
-BUILT_IN: dict[str, str] = {
-    "digits": "1,797 handwritten digits, 8×8 grey, 10 classes; comes with scikit-learn, never a download",
-    "teacher-student": "random inputs labelled by a random teacher network (generated)",
-    "random-labels": "random inputs with random labels, to measure capacity (generated)",
-    "hidden-manifold": "inputs on a low-dimensional manifold, labelled in its coordinates (generated)",
+#: One entry per data set.
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "digits",
+            "1,797 handwritten digits, 8×8 grey, 10 classes; comes with scikit-learn, never a download",
+            classes=DIGITS,
+            read=read_digits,
+        ),
+        Source(
+            "teacher-student",
+            "random inputs labelled by a random teacher network (generated)",
+            read=read_generated,
+            generated=True,
+        ),
+        Source(
+            "random-labels",
+            "random inputs with random labels, to measure capacity (generated)",
+            read=read_generated,
+            generated=True,
+        ),
+        Source(
+            "hidden-manifold",
+            "inputs on a low-dimensional manifold, labelled in its coordinates (generated)",
+            read=read_generated,
+            generated=True,
+        ),
+        MNIST,
+        FASHION_MNIST,
+        CIFAR_10,
+    )
 }
 
 DEFAULT = "digits"
@@ -143,7 +186,7 @@ PERMUTED = "permuted-"
 
 def names() -> tuple[str, ...]:
     """All names that need no path; each can be prefixed with ``permuted-``."""
-    return (*BUILT_IN, *SOURCES)
+    return tuple(SOURCES)
 
 
 def split_name(name: str) -> tuple[str, bool]:

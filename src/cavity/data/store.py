@@ -11,7 +11,7 @@ from pathlib import Path
 from cavity.data.errors import DataError, DataNotFound
 from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, iterate_archive, read_known
 from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find_archive, find_file
-from cavity.data.registry import BUILT_IN, SOURCES, KnownFile, Source, known
+from cavity.data.registry import SOURCES, KnownFile, Source, known
 
 
 def _destination(source: Source, data_dir: Folder) -> Path:
@@ -54,10 +54,9 @@ def fetch(name: str, data_dir: Folder = None) -> list[Path]:
 
     Downloads go to ``data_dir`` if given, otherwise to the user's cache. What needs no file gives [].
     """
-    base = known(name)
-    if base in BUILT_IN:
+    source = SOURCES[known(name)]
+    if not source.files:
         return []
-    source = SOURCES[base]
     found = {file: find_file(source, file, data_dir) for file in source.files}
     missing = [file for file, path in found.items() if path is None]
     if not missing:

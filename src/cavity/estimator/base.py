@@ -18,11 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from cavity.analysis.uncertainty import draw_weights, predict_with
-from cavity.core.network import Network, mlp
+from cavity.core.network import Network
 from cavity.estimator import defaults
 from cavity.estimator.listeners import KeepBest, display
+from cavity.runs.building import build_network, build_trainer
+from cavity.runs.config import Config
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
+from cavity.training.recipes import TABLES
 from cavity.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -40,19 +43,19 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        hidden: Sequence[int] = (501,),
+        hidden: Sequence[int] = TABLES.hidden,
         *,
-        weights: str = "gaussian",
-        activation: str = "sign",
-        algorithm: str = "mf",
-        epochs: int = 20,
+        weights: str = TABLES.weights,
+        activation: str = TABLES.activation,
+        algorithm: str = TABLES.algorithm,
+        epochs: int = TABLES.epochs,
         batch_size: int | None = None,
         rho: float | Sequence[float] | None = None,
-        damping: float | Sequence[float] = 0.8,
-        inner_iterations: int = 1,
+        damping: float | Sequence[float] = TABLES.damping,
+        inner_iterations: int = TABLES.inner_iterations,
         bias: bool | None = None,
-        density: float = 1.0,
-        init: float = 1.0,
+        density: float = TABLES.density,
+        init: float = TABLES.init,
         standardize: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -95,40 +98,36 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         self.seed_ = int(generator.randint(SEED_BOUND))
         self.scaler_ = StandardScaler().fit(X) if self.standardize else None
         outputs, output = self._output()
-        self.network_ = mlp(
-            self.n_features_in_,
-            defaults.widths(self.hidden),
-            outputs,
-            weights=defaults.prior(self.weights),
-            activation=self.activation,
-            output=output,
-            bias=defaults.bias(self.weights) if self.bias is None else self.bias,
-            density=self.density,
-            init=self.init,
-            seed=self.seed_,
+        prior = defaults.prior(self.weights)
+        bias = defaults.bias(prior) if self.bias is None else bool(self.bias)
+        config = Config(
+            hidden=defaults.widths(self.hidden), bias=bias, density=self.density, init=self.init, seed=self.seed_
+        )
+        self.network_ = build_network(
+            config, self.n_features_in_, outputs, weights=prior, activation=self.activation, output=output
         )
         self.n_steps_, self.n_epochs_ = 0, 0
 
     def _trainer(self, rho: Sequence[float]) -> Trainer:
         """A trainer of the network, with these ρ where none were given; another seed each time it goes on."""
-        return Trainer(
+        return build_trainer(
+            Config(inner_iterations=self.inner_iterations, seed=self.seed_ + self.n_steps_),
             self.network_,
-            self.algorithm,
+            algorithm=self.algorithm,
             rho=rho if self.rho is None else self.rho,
             damping=self.damping,
-            inner_iterations=self.inner_iterations,
             compile=self.compile,
-            seed=self.seed_ + self.n_steps_,
         )
 
     def _batch_size(self, samples: int) -> int:
         given = self.batch_size
-        return defaults.batch_size(samples) if given is None else defaults.positive("batch_size", given)
+        return TABLES.batch_size(samples) if given is None else defaults.positive("batch_size", given)
 
     def _train(self, x: Tensor, y: Tensor, validation: tuple[Tensor, Tensor] | None) -> None:
         """All epochs, or as many as early stopping wants; then the best state if there was a validation set."""
         batches, epochs = Batches(x, y, self._batch_size(len(x))), defaults.positive("epochs", self.epochs)
-        trainer = self._trainer(defaults.rho(self.weights, len(self.network_.layers), epochs * len(batches)))
+        layers = self.network_.weighted()
+        trainer = self._trainer(defaults.rho(layers[0].prior, len(layers), epochs * len(batches)))
         best = KeepBest(defaults.positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.

@@ -33,10 +33,10 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     Parameters
     ----------
     hidden : widths of the hidden layers. For ±1 weights odd ones, so that a sum of votes is never 0.
-    weights : "gaussian", "binary" or "ternary".
-    activation : "sign", "relu" or "identity". ReLU costs about three times as much as sign.
-    algorithm : "mf", "amp", "bpi" or "bp": the order in which they cost more. "mf" is the default because with real
-        weights and several epochs the others are more certain of themselves, and no more accurate.
+    weights : a kind of weights by name, such as "gaussian" or "binary" (docs/names.md lists them all).
+    activation : of the hidden units, by name. ReLU costs about three times as much as sign.
+    algorithm : message passing by name. The cheapest is the default because with real weights and several epochs the
+        others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
     batch_size : samples per mini-batch; None is 32, less for small data and up to 128 for large.
     rho : power of the posterior as the next prior, one number or one per layer; None is 1 for Gaussian weights and in

@@ -1,22 +1,16 @@
-"""What a parameter left at None becomes: by the kind of weights and the size of the data."""
+"""What parameters may be, and what those left at None become: by the kind of weights and the size of the data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from cavity.core.priors import Gaussian, Prior
-from cavity.runs.config import polarizing_rho
+from cavity.core.priors import PRIORS, Gaussian, Prior
+from cavity.training.recipes import TABLES
 
-#: Few samples: at least so many mini-batches an epoch.
-FEWEST_STEPS = 16
-#: The usual mini-batch. Small ones keep Gaussian weights from overshooting.
-USUAL_BATCH = 32
-#: Many samples: about so many mini-batches an epoch, until the batch is large.
-MANY_STEPS = 400
-LARGEST_BATCH = 128
 #: Gaussian weights keep a tenth of their initial precision: without it, ReLU units run away on digits.
 FLOOR = 0.1
 
@@ -35,21 +29,16 @@ def widths(hidden: object) -> tuple[int, ...]:
     return tuple(positive("a width in hidden", width) for width in hidden)
 
 
-def batch_size(samples: int) -> int:
-    """Samples of a mini-batch: n/16 up to 32, from 12,800 samples on n/400 up to 128."""
-    return max(1, min(samples // FEWEST_STEPS, USUAL_BATCH), min(samples // MANY_STEPS, LARGEST_BATCH))
-
-
-def prior(weights: str) -> Prior | str:
+def prior(weights: Any) -> Prior:
     """The prior of that name; a Gaussian one that cannot lose all its precision."""
-    return Gaussian(FLOOR) if weights == "gaussian" else weights
+    return Gaussian(FLOOR) if weights == Gaussian.name else PRIORS.make(weights, "weights")
 
 
-def rho(weights: str, layers: int, steps: int) -> tuple[float, ...]:
-    """ρ of each layer: 1 for Gaussian weights, which have nothing to polarise to; else what polarises within a run."""
-    return (1.0,) * layers if weights == "gaussian" else polarizing_rho(layers, steps)
+def rho(prior: Prior, layers: int, steps: int) -> tuple[float, ...]:
+    """ρ of each layer: what polarises within a run, or 1 for weights that have nothing to polarise to."""
+    return TABLES.rho(layers, steps) if prior.polarizes else (1.0,) * layers
 
 
-def bias(weights: str) -> bool:
+def bias(prior: Prior) -> bool:
     """Real weights can set a threshold. A ±1 bias is one vote among many and makes their number even: none."""
-    return weights == "gaussian"
+    return not prior.polarizes

@@ -48,8 +48,8 @@ UNREADABLE = (
     OverflowError,
     RuntimeError,
 )
-
-
+#: What every trainer has always written.
+POSITION = ("generator", "steps", "epoch", "batch", "order_seed", "seconds", "history")
 #: Stands in the trainer's plain state for a tensor that is kept beside it; its value is the tensor's name.
 LIFTED = "tensor"
 
@@ -101,7 +101,10 @@ class Checkpoint:
             self._require_kinds(net)
             net.load_state_dict(dict(self.network))
             if trainer is not None:
-                trainer.load_state_dict(dict(self.trainer))
+                for name in POSITION:
+                    if name not in self.trainer:
+                        raise ValueError(f"the trainer's {name} is not in it")
+                trainer.load_state_dict(_filled(dict(self.trainer), trainer.state_dict()))
         except UNREADABLE as error:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"{self.path}: does not fit the network it is loaded into: {reason}") from error
@@ -112,6 +115,15 @@ class Checkpoint:
             saved = self.network.get(name, own)
             if saved.is_floating_point() != own.is_floating_point() or saved.is_complex():
                 raise ValueError(f"{name} is of type {saved.dtype}, the network's of {own.dtype}")
+
+
+def _filled(saved: Any, fresh: Any) -> Any:
+    """The state in a checkpoint and, for what its version did not have, that of a trainer that has done nothing."""
+    if isinstance(saved, dict) and isinstance(fresh, dict):
+        return {**fresh, **{name: _filled(value, fresh.get(name)) for name, value in saved.items()}}
+    if isinstance(saved, list) and isinstance(fresh, list) and len(saved) == len(fresh):
+        return [_filled(*pair) for pair in zip(saved, fresh, strict=True)]
+    return saved
 
 
 def save_checkpoint(

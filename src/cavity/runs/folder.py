@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.config import Config
+from cavity.runs.config import Config, output_units
 from cavity.util.files import append_line, write_whole
 
 if TYPE_CHECKING:
@@ -71,10 +71,13 @@ class Run:
 
     def load_network(self) -> Network:
         """The network as the last checkpoint has it, on the CPU."""
+        from cavity.runs.building import build_network
+
         checkpoint = self.load_checkpoint()
         assert checkpoint.task is not None
         self._require_room(checkpoint, checkpoint.task)
-        net = build_network(self.config, checkpoint.task.inputs, len(checkpoint.task.classes))
+        units = output_units(self.config.output, len(checkpoint.task.classes))
+        net = build_network(self.config, checkpoint.task.inputs, units)
         checkpoint.restore(net)
         return net
 
@@ -83,8 +86,7 @@ class Run:
         get a value, and their memory would be as large as anybody cared to write."""
         from cavity.runs.checkpoint import CheckpointError
 
-        hidden = self.config.hidden or ()
-        widths = [task.inputs, *hidden, 1 if self.config.output == "label" else len(task.classes)]
+        widths = [task.inputs, *(self.config.hidden or ()), output_units(self.config.output, len(task.classes))]
         wanted = sum(lower * upper for lower, upper in pairwise(widths))
         held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
         if wanted > held:
@@ -144,29 +146,6 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     if missing:
         raise ValueError(f"{folder / CONFIG}: lacks {', '.join(missing)}, which every configuration of a run has")
     return Run(folder, config)
-
-
-def build_network(config: Config, inputs: int, classes: int) -> Network:
-    """The network that ``config``, complete, describes, for samples of ``inputs`` features in ``classes`` classes."""
-    from cavity.core.channels import ArgMax, Label
-    from cavity.core.network import mlp
-
-    assert config.hidden is not None
-    assert config.output is not None
-    methods = {"argmax": "pairwise", "argmax-sampled": "sampled", "argmax-exact": "exact"}
-    is_label = config.output == "label"
-    return mlp(
-        inputs,
-        config.hidden,
-        1 if is_label else classes,
-        weights=config.weights,
-        activation=config.activation,
-        output=Label() if is_label else ArgMax(methods[config.output]),  # type: ignore[arg-type]
-        bias=config.bias,
-        density=config.density,
-        init=config.init,
-        seed=config.seed,
-    )
 
 
 def load_data(config: Config, *, standardize: bool = True) -> Dataset:

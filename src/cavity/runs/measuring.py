@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import math
 
+from cavity.analysis.metrics import TRAIN_SAMPLES
+from cavity.core.algorithms import ALGORITHMS
+
 #: The share of the training time that measuring may take.
 SHARE = 0.025
-#: Passes over the weights for each measured sample, and what training on a sample takes in the same unit
-#: (docs/benchmarks.md).
+#: Passes over the weights for each measured sample, in the unit of ``Algorithm.passes``.
 MEASURING = 3.0
-TRAINING = {"mf": 3.0, "amp": 4.0, "bpi": 5.0, "bp": 5.0}
 #: Samples times weights that take a few hundredths of a second: measured after every epoch.
 NOTHING_TO_SPEAK_OF = 1e9
 
 
 def interval(algorithm: str, samples: int, test_samples: int, weights: int) -> int:
     """Epochs of ``samples`` between two measurements on ``test_samples`` and a part of the training set."""
-    # Where this is asked torch is in use already; the command line's help, which imports this file, can do without.
-    from cavity.analysis.metrics import TRAIN_SAMPLES
-
     measured = test_samples + min(samples, TRAIN_SAMPLES)
     if measured * weights <= NOTHING_TO_SPEAK_OF:
         return 1
-    return math.ceil(MEASURING * measured / (SHARE * TRAINING[algorithm] * samples))
+    return math.ceil(MEASURING * measured / (SHARE * ALGORITHMS[algorithm].passes * samples))

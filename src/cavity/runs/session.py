@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
-from cavity.runs.config import Config
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
 from cavity.training.callbacks import Callback
 from cavity.training.trainer import Trainer
@@ -112,20 +111,14 @@ class Session:
         if not (self.run.path / CHECKPOINT).exists():
             return
         checkpoint = self.run.load_checkpoint()
-        ours, theirs = self.run.config.as_dict(), checkpoint.config
-        for name in differing(ours, theirs):
+        config = self.run.config
+        for name in config.differing(checkpoint.config, but=FREE):
+            theirs, ours = config.as_before(checkpoint.config).get(name), config.as_dict().get(name)
             raise CheckpointError(
-                f"{checkpoint.path}: was trained with {name} = {theirs.get(name)!r}, but {CONFIG} has "
-                f"{ours.get(name)!r}: put it back, or start a new run"
+                f"{checkpoint.path}: was trained with {name} = {theirs!r}, but {CONFIG} has {ours!r}: put it back, or "
+                "start a new run"
             )
         checkpoint.restore(self.trainer.net, self.trainer)
-
-
-def differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """The options that two configurations do not agree on, of those that must not change in a run."""
-    return [
-        item.name for item in fields(Config) if item.name not in FREE and ours.get(item.name) != theirs.get(item.name)
-    ]
 
 
 @contextlib.contextmanager

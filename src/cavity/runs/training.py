@@ -18,9 +18,10 @@ import torch
 from cavity.data import names
 from cavity.data.registry import split_name
 from cavity.engine.distributed import Team, join
-from cavity.runs.config import Config, completed
-from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, build_network, load_data, open_run
-from cavity.runs.session import Session, differing
+from cavity.runs.building import build_network, build_trainer
+from cavity.runs.config import Config, completed, output_units
+from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
+from cavity.runs.session import FREE, Session
 from cavity.training.callbacks import Callback
 from cavity.training.trainer import Trainer
 from cavity.util.files import new_folder, only_writer, require_free
@@ -70,7 +71,7 @@ def _is_begun(run: Run) -> bool:
     """Whether its folder holds a run of the same configuration."""
     if not (run.path / CONFIG).is_file():
         return False
-    return not differing(run.config.as_dict(), open_run(run.path).config.as_dict())
+    return not run.config.differing(open_run(run.path).config.as_dict(), but=FREE)
 
 
 def reopen(
@@ -122,27 +123,11 @@ def resume(
 
 
 def make_trainer(config: Config, dataset: Dataset, distributed: bool) -> Trainer:
+    """A fresh network for the data, and its trainer."""
     device = usable_device(config.device)
     device = join().device(device) if distributed else device
-    net = build_network(config, dataset.n_features, dataset.n_classes).to(device)
-    assert config.rho is not None
-    return Trainer(
-        net,
-        config.algorithm,
-        rho=_one_or_all(config.rho),
-        damping=_one_or_all(config.damping),
-        inner_iterations=config.inner_iterations,
-        reinforcement=_one_or_all(config.reinforcement),
-        reinforcement_step=config.reinforcement_step,
-        focusing=None if config.focusing is None else (config.focusing[0], config.focusing[1]),
-        tolerance=config.tolerance,
-        distributed=distributed,
-        seed=config.seed,
-    )
-
-
-def _one_or_all(values: tuple[float, ...]) -> float | tuple[float, ...]:
-    return values[0] if len(values) == 1 else values
+    net = build_network(config, dataset.n_features, output_units(config.output, dataset.n_classes))
+    return build_trainer(config, net.to(device), distributed=distributed)
 
 
 def usable_device(name: str | None) -> torch.device:

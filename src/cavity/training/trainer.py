@@ -17,7 +17,7 @@ from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments
-from cavity.core.network import Network, resolve
+from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
 from cavity.core.state import Focusing, Rule
 from cavity.engine import allocation
@@ -28,6 +28,7 @@ from cavity.engine.runner import Runner
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair, Source
+from cavity.training.recipes import PAPER
 
 Numbers = float | Sequence[float]
 Data = Pair | Iterable[Pair]
@@ -50,11 +51,6 @@ def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callab
         if not (isinstance(number, Real) and math.isfinite(number) and good(float(number))):
             raise ValueError(f"{name} must be {allowed}, got {number!r}")
     return tuple(float(number) for number in values)
-
-
-def paper_rho(layers: int) -> tuple[float, ...]:
-    """The paper's prescription: just above 1 below the last layer, which is kept from polarising by 0.9."""
-    return (1.0,) if layers == 1 else (1.0001,) * (layers - 1) + (0.9,)
 
 
 class Trainer(Loop[StepInfo]):
@@ -108,14 +104,14 @@ class Trainer(Loop[StepInfo]):
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
         self.method = Method(
-            resolve("algorithm", algorithm, ALGORITHMS),
+            ALGORITHMS.make(algorithm),
             net.sites,
             int(inner_iterations),
             _checked_tolerance(tolerance),
             step,
         )
         #: ρ, the rate and α of each layer.
-        self.rho = per_layer("rho", paper_rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0)
+        self.rho = per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0)
         self.rate = per_layer("rate", rate, layers, ">= 0", lambda v: v >= 0)
         self.damping = per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1)
         self.focusing = _checked_focusing(focusing, net)
@@ -136,7 +132,10 @@ class Trainer(Loop[StepInfo]):
     def rules(self) -> list[Rule]:
         """The numbers of each layer's update. ρ and the rate are tensors, so that a compiled step takes any."""
         numbers = zip(self.rho, self.rate, self.damping, self.reinforcement, strict=True)
-        return [Rule(_scalar(rho), _scalar(rate), damping, r, self.focusing) for rho, rate, damping, r in numbers]
+        return [
+            Rule(_scalar(rho), _scalar(rate), damping=damping, reinforcement=r, focusing=self.focusing)
+            for rho, rate, damping, r in numbers
+        ]
 
     def _mine(self, x: Tensor, y: Tensor) -> Pair:
         return (x, y) if self.team is None else (x[self.team.part(len(x))], y)

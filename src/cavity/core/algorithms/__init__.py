@@ -5,7 +5,8 @@ from cavity.core.algorithms.base import Algorithm
 from cavity.core.algorithms.bp import BP
 from cavity.core.algorithms.bpi import BPI
 from cavity.core.algorithms.mf import MF
+from cavity.util.registry import Registry
 
-ALGORITHMS: dict[str, type[Algorithm]] = {"bp": BP, "bpi": BPI, "mf": MF, "amp": AMP}
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", BP, BPI, MF, AMP)
 
 __all__ = ["ALGORITHMS", "AMP", "BP", "BPI", "MF", "Algorithm"]

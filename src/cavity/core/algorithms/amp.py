@@ -41,7 +41,9 @@ class AMP(Algorithm):
     """Non-cavity means with Onsager corrections."""
 
     name: ClassVar[str] = "amp"
-    summary: ClassVar[str] = "approximate message passing: BP to first order in every cavity"
+    summary: ClassVar[str] = "approximate message passing: all cavities to first order"
+    colour: ClassVar[str] = "#c05f14"
+    passes: ClassVar[float] = 4.0
     corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "first order"
     variance_floor: ClassVar[float] = EXPANSION_FLOOR
     needs_curvature: ClassVar[bool] = True

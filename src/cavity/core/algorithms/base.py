@@ -29,6 +29,10 @@ class Algorithm(ABC):
     name: ClassVar[str]
     #: One line for lists and help texts.
     summary: ClassVar[str]
+    #: In every figure.
+    colour: ClassVar[str] = "#14808f"
+    #: What training on a sample takes, in passes over the weights (docs/benchmarks.md).
+    passes: ClassVar[float] = 5.0
     #: What ``down`` adds to the sums of mean field: nothing, terms of first order, or whole cavity sums.
     corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "none"
     #: Whether ``down`` needs Γ.

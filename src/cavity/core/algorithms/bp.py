@@ -40,7 +40,8 @@ class BP(Algorithm):
     """Cavities on m, x̂ and g."""
 
     name: ClassVar[str] = "bp"
-    summary: ClassVar[str] = "belief propagation: cavities on m, x̂ and g"
+    summary: ClassVar[str] = "belief propagation: cavities in weights, inputs and responses"
+    colour: ClassVar[str] = "#2b6cb0"
     corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "cavity sums"
     keeps_edges: ClassVar[bool] = True
 

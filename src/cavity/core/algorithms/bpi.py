@@ -21,7 +21,8 @@ class BPI(Algorithm):
     """Cavity on g alone."""
 
     name: ClassVar[str] = "bpi"
-    summary: ClassVar[str] = "BP-inspired: a cavity on g alone"
+    summary: ClassVar[str] = "BP-inspired: a cavity in the response g alone"
+    colour: ClassVar[str] = "#8250b4"
     corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "cavity sums"
 
     def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:

@@ -20,7 +20,9 @@ class MF(Algorithm):
     """Naive mean field."""
 
     name: ClassVar[str] = "mf"
-    summary: ClassVar[str] = "mean field: no cavity anywhere, the cheapest"
+    summary: ClassVar[str] = "mean field: no cavities, the cheapest"
+    colour: ClassVar[str] = "#2f855a"
+    passes: ClassVar[float] = 3.0
 
     def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
         return site.coupling.apply(state.moments.mean, inputs.mean)

@@ -4,7 +4,8 @@ from cavity.core.priors.atoms import Atoms, Ternary
 from cavity.core.priors.base import Prior
 from cavity.core.priors.binary import Binary
 from cavity.core.priors.gaussian import Gaussian
+from cavity.util.registry import Registry
 
-PRIORS: dict[str, type[Prior]] = {"binary": Binary, "gaussian": Gaussian, "ternary": Ternary}
+PRIORS: Registry[Prior] = Registry("prior", Binary, Gaussian, Ternary)
 
 __all__ = ["PRIORS", "Atoms", "Binary", "Gaussian", "Prior", "Ternary"]

@@ -17,6 +17,7 @@ class Atoms(Prior):
     """Discrete weights on the given values; ``base`` are their relative weights at h = λ = 0 (default: all equal)."""
 
     name: ClassVar[str] = "atoms"
+    summary: ClassVar[str] = "values of your own"
 
     def __init__(self, values: Sequence[float], base: Sequence[float] | None = None) -> None:
         base = [1.0] * len(values) if base is None else base
@@ -116,6 +117,7 @@ class Ternary(Atoms):
     """Weights in {−1, 0, +1}."""
 
     name: ClassVar[str] = "ternary"
+    summary: ClassVar[str] = "−1, 0 or 1: learns which weights to leave out"
 
     def __init__(self) -> None:
         super().__init__((-1.0, 0.0, 1.0))

@@ -22,6 +22,10 @@ class Prior(ABC):
     """A family of weight distributions. Shapes are (outputs, inputs) throughout."""
 
     name: ClassVar[str]
+    #: One line for lists.
+    summary: ClassVar[str]
+    #: Whether weights become certain of one of a few values, which ρ > 1 helps them to.
+    polarizes: ClassVar[bool] = True
     #: Whether λ matters.
     uses_precision: ClassVar[bool] = True
 

@@ -16,6 +16,7 @@ class Binary(Prior):
     """±1 weights; h is half the log-odds of +1."""
 
     name: ClassVar[str] = "binary"
+    summary: ClassVar[str] = "±1: ships as bits"
     uses_precision: ClassVar[bool] = False
 
     @property

@@ -22,6 +22,8 @@ class Gaussian(Prior):
     """
 
     name: ClassVar[str] = "gaussian"
+    summary: ClassVar[str] = "real numbers: suits tables and regression"
+    polarizes: ClassVar[bool] = False
 
     def __init__(self, floor: float = 0.0) -> None:
         if not 0 <= floor <= 1:

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from cavity.analysis.metrics import EpochRecord, percent_wrong
-from cavity.studies.bench.contenders import TITLES, build
+from cavity.studies.bench.contenders import build, title_of
 from cavity.studies.bench.timing import nobody
 from cavity.training.callbacks import Callback
 
@@ -89,7 +89,7 @@ def time_to_accuracy(
             if not watches[name].reached:
                 trainers[name].fit(train, epochs=1, batch_size=batch_size, callbacks=[watches[name]])
                 trainers[name].batch = 0
-                tell(f"{TITLES[name]}: {watches[name].error:.2f} % in epoch {epoch}")
+                tell(f"{title_of(name)}: {watches[name].error:.2f} % in epoch {epoch}")
     return [
         TimeToAccuracy(
             algorithm=name,

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from cavity.baselines import BaselineTrainer, BinaryNet, BinaryNetTrainer
-from cavity.core.network import mlp
+from cavity.core.algorithms import ALGORITHMS
+from cavity.runs.building import build_network, build_trainer
+from cavity.runs.config import Config
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
 from cavity.studies.bench.products import Corrections
 from cavity.training.trainer import Trainer
@@ -21,18 +23,25 @@ YARDSTICKS = (EAGER, COMPILED)
 BINARYNET = (*YARDSTICKS, TUNED)
 #: What there is only where something can be compiled.
 NEED_COMPILER = (COMPILED, TUNED)
-MESSAGE_PASSING = ("mf", "amp", "bpi", "bp")
 #: BP edge by edge, which takes part only if asked for: a turn of it takes minutes.
 EXACT = "bp-exact"
-DEFAULT = (*BINARYNET, *MESSAGE_PASSING)
-NAMES = (*DEFAULT, EXACT)
-TITLES = {
-    EAGER: "BinaryNet",
-    COMPILED: "BinaryNet, compiled",
-    TUNED: "BinaryNet, tuned",
-    **{name: name.upper() for name in MESSAGE_PASSING},
-    EXACT: "BP, edge by edge",
-}
+BASELINES = {EAGER: "BinaryNet", COMPILED: "BinaryNet, compiled", TUNED: "BinaryNet, tuned"}
+
+
+def default() -> tuple[str, ...]:
+    """Who takes part unless others are named: BinaryNet, and the algorithms in the order in which they cost more."""
+    algorithms = sorted(reversed(list(ALGORITHMS)), key=lambda name: ALGORITHMS[name].passes)
+    return (*BINARYNET, *algorithms)
+
+
+def names() -> tuple[str, ...]:
+    """Who can take part."""
+    return (*default(), EXACT)
+
+
+def title_of(name: str) -> str:
+    """What a contender is called in tables and plots."""
+    return {**BASELINES, EXACT: "BP, edge by edge"}.get(name, name.upper())
 
 
 def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, compile: bool) -> AnyTrainer:
@@ -43,10 +52,10 @@ def build(name: str, sizes: Sequence[int], device: torch.device, *, seed: int, c
     if name in YARDSTICKS:
         baseline = IdiomaticBinaryNet(inputs, hidden, outputs, seed=seed).to(device)
         return IdiomaticTrainer(baseline, compile=name == COMPILED, seed=seed)
-    net = mlp(inputs, hidden, outputs, seed=seed).to(device)
-    if name == EXACT:
-        return Trainer(net, "bp", accuracy="exact", compile=compile, seed=seed)
-    return Trainer(net, name, compile=compile, seed=seed)
+    config = Config(hidden=tuple(hidden), algorithm="bp" if name == EXACT else name, seed=seed)
+    accuracy = {"accuracy": "exact"} if name == EXACT else {}
+    net = build_network(config, inputs, outputs).to(device)
+    return build_trainer(config, net, compile=compile, **accuracy)
 
 
 def corrections_in_use(trainer: AnyTrainer, x: Tensor) -> list[Corrections]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from cavity import data
 from cavity.data import Dataset
 from cavity.engine.compiling import compiler_problem
-from cavity.studies.bench.contenders import DEFAULT, NEED_COMPILER
+from cavity.studies.bench.contenders import NEED_COMPILER, default
 
 RANDOM = "random"
 DEFAULT_DATASET = "fashion-mnist"
@@ -38,7 +38,7 @@ def prepare(args: argparse.Namespace, say: Callable[[str], object]) -> Field:
     problem = "as asked" if args.eager else compiler_problem()
     if problem is not None:
         say(f"nothing is compiled: {problem}")
-    asked = args.algorithms or DEFAULT
+    asked = args.algorithms or default()
     names = [name for name in asked if problem is None or name not in NEED_COMPILER]
     if not names:
         raise ValueError(f"of --algorithms {','.join(asked)} nothing is left when nothing is compiled: name another")

@@ -6,25 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cavity.core.algorithms import ALGORITHMS
 from cavity.studies.bench import paper
-from cavity.studies.bench.contenders import TITLES
+from cavity.studies.bench.contenders import names, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from cavity.studies.bench.table import Result
 
-#: Drawn the same way in both halves.
-STYLES = {
-    "binarynet": ("black", "o"),
-    "binarynet-compiled": ("dimgray", "s"),
-    "binarynet-tuned": ("silver", "X"),
-    "mf": ("tab:green", "v"),
-    "amp": ("tab:orange", "^"),
-    "bpi": ("tab:purple", "D"),
-    "bp": ("tab:blue", "P"),
-    "bp-exact": ("tab:red", "*"),
-}
+#: Greys for BinaryNet, and the algorithms in their own colours.
+COLOURS = {"binarynet": "black", "binarynet-compiled": "dimgray", "binarynet-tuned": "silver", "bp-exact": "tab:red"}
+MARKERS = "osXv^DP*<>"
 
 Curve = Sequence[tuple[int, float]]
 
@@ -60,11 +53,18 @@ def draw(result: Result, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
+def style(name: str) -> tuple[str, str]:
+    """Colour and marker, the same in both halves."""
+    everybody = names()
+    colour = COLOURS[name] if name in COLOURS else ALGORITHMS[name].colour
+    return colour, MARKERS[everybody.index(name) % len(MARKERS)]
+
+
 def _half(axes: Axes, lines: Mapping[str, Curve], title: str) -> None:
     for name, points in lines.items():
-        color, marker = STYLES[name]
+        color, marker = style(name)
         sizes, seconds = zip(*points, strict=True)
-        axes.loglog(sizes, seconds, color=color, marker=marker, label=TITLES[name])
+        axes.loglog(sizes, seconds, color=color, marker=marker, label=title_of(name))
     axes.set_xlabel("batch size")
     axes.set_title(title, fontsize=9)
     axes.grid(alpha=0.3)

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from cavity.studies.bench.accuracy import TimeToAccuracy
-from cavity.studies.bench.contenders import TITLES
+from cavity.studies.bench.contenders import title_of
 from cavity.studies.bench.machine import Machine
 from cavity.studies.bench.timing import Timing
 
@@ -57,7 +57,7 @@ def timing_table(result: Result) -> Table:
 def timing_row(timing: Timing) -> list[str]:
     return [
         str(timing.batch_size),
-        TITLES[timing.algorithm],
+        title_of(timing.algorithm),
         series_note(timing),
         f"{1e3 * timing.seconds_per_step:.3g}",
         "–" if timing.ratio is None else f"{timing.ratio:.2f}",
@@ -85,7 +85,7 @@ def accuracy_table(result: Result) -> Table:
         table.add_column(title, justify="right")
     for row in result.times_to_accuracy:
         table.add_row(
-            TITLES[row.algorithm],
+            title_of(row.algorithm),
             f"not in {row.epochs} epochs" if row.seconds is None else f"{row.seconds:.2f}",
             "–" if row.steps is None else str(row.steps),
             f"{row.error:.2f} %",

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.config import nearest
+from cavity.runs.options import nearest
 from cavity.studies.experiments import EXPERIMENTS
 from cavity.studies.experiments.scale import Request
 from cavity.studies.experiments.setup import Setup
@@ -79,7 +79,7 @@ def find(name: str) -> Experiment:
     """The experiment of that name; ValueError names the nearest."""
     if name not in EXPERIMENTS:
         raise ValueError(f"there is no experiment {name!r}{nearest(name, tuple(EXPERIMENTS))} (see --list)")
-    module = import_module(EXPERIMENTS[name][0])
+    module = import_module(f"cavity.studies.experiments.{name.replace('-', '_')}")
     experiment: Experiment = module.EXPERIMENT
     return experiment
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
+from cavity.studies.experiments.scale import TWO_CLASS, Request, Size, smoke
 from cavity.studies.experiments.select import final, groups, train_cell
-from cavity.studies.experiments.setup import TWO_CLASS, Setup
+from cavity.studies.experiments.setup import Setup
 from cavity.studies.experiments.table import markdown, number, page
 
 if TYPE_CHECKING:

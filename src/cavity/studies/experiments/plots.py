@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from cavity.core.algorithms import ALGORITHMS
 from cavity.report.palette import LIGHT
 from cavity.report.plots import STYLE
 from cavity.studies.experiments.experiment import Record
@@ -21,11 +22,7 @@ from cavity.studies.experiments.table import settings
 DOTS_PER_INCH = 150
 PANEL = (4.6, 3.6)
 #: The same method has the same colour in every figure.
-COLOURS = {
-    "bp": LIGHT[0],
-    "amp": LIGHT[1],
-    "mf": LIGHT[2],
-    "bpi": LIGHT[3],
+COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
     "binarynet": "#1c2430",
     "binarynet-adam": LIGHT[7],
     "sgd": "#1c2430",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cavity.studies.experiments.setup import TWO_CLASS
-
+#: Appended to a data set's name: odd classes against even ones.
+TWO_CLASS = "-two-class"
 SCALES = ("smoke", "laptop", "paper")
 #: Training and test samples of a smoke test.
 SMOKE_SAMPLES = (400, 200)

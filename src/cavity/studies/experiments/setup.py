@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from cavity.core.algorithms import ALGORITHMS
+from cavity.runs.config import Config
+from cavity.studies.experiments.scale import TWO_CLASS
+from cavity.training.recipes import PAPER
+
 if TYPE_CHECKING:
     from cavity.baselines import BaselineTrainer
     from cavity.data import Dataset
@@ -12,7 +17,6 @@ if TYPE_CHECKING:
 
     AnyTrainer = Trainer | BaselineTrainer
 
-MESSAGE_PASSING = ("bp", "bpi", "amp", "mf")
 #: Gradient methods: the optimiser, and whether weights are binary.
 GRADIENT = {
     "binarynet": ("sgd", True),
@@ -21,22 +25,18 @@ GRADIENT = {
     "adam": ("adam", False),
 }
 EBP = "ebp"
-METHODS = (*MESSAGE_PASSING, *GRADIENT, EBP)
-TITLES = {
-    "bp": "BP",
-    "bpi": "BPI",
-    "amp": "AMP",
-    "mf": "MF",
+BASELINES = {
     "binarynet": "BinaryNet",
     "binarynet-adam": "BinaryNet (Adam)",
     "sgd": "SGD",
     "adam": "Adam",
-    "ebp": "EBP",
+    EBP: "EBP",
 }
+#: What methods are called in tables and figures: all algorithms, and the baselines.
+TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
+METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
 LATER = {"last_evidence": 1.0}
-#: Appended to a data set's name: odd classes against even ones.
-TWO_CLASS = "-two-class"
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Setup:
 
     method: str
     dataset: str
-    hidden: tuple[int, ...] = (501, 501)
+    hidden: tuple[int, ...] = PAPER.hidden
     epochs: int = 100
     seed: int = 0
-    batch_size: int = 128
+    batch_size: int = PAPER.usual_batch
     rho: tuple[float, ...] | None = None
-    damping: tuple[float, ...] = (0.8,)
-    weights: str = "binary"
-    activation: str = "sign"
+    damping: tuple[float, ...] = (PAPER.damping,)
+    weights: str = PAPER.weights
+    activation: str = PAPER.activation
     output: str = "pairwise"
-    density: float = 1.0
-    init: float = 1.0
+    density: float = PAPER.density
+    init: float = PAPER.init
     lr: float | None = None
     samples: tuple[int, int] | None = None
     last_evidence: float = 1.0
@@ -112,7 +112,7 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     """A fresh trainer on a fresh network."""
     outputs = 1 if setup.two_class else dataset.n_classes
     sizes = dataset.n_features, setup.hidden, outputs
-    if setup.method in MESSAGE_PASSING:
+    if setup.method in ALGORITHMS:
         return _message_passing(setup, *sizes)
     if setup.method == EBP:
         if setup.density != 1 or setup.init != 1:
@@ -126,24 +126,22 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
 
 
 def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
-    from cavity.core.channels import ArgMax, Label
-    from cavity.core.network import mlp
-    from cavity.training.trainer import Trainer
+    from cavity.runs.building import build_network, build_trainer
 
-    net = mlp(
-        inputs,
-        hidden,
-        outputs,
+    config = Config(
+        hidden=hidden,
+        algorithm=setup.method,
         weights=setup.weights,
         activation=setup.activation,
-        output=Label() if outputs == 1 else ArgMax(setup.output),  # type: ignore[arg-type]
+        output="label" if outputs == 1 else f"argmax-{setup.output}",
+        rho=setup.rho,
+        damping=setup.damping,
         density=setup.density,
         init=setup.init,
         seed=setup.seed,
     )
-    damping = setup.damping if len(setup.damping) > 1 else setup.damping[0]
-    rate = (*[1.0] * len(hidden), setup.last_evidence)
-    return Trainer(net, setup.method, rho=setup.rho, rate=rate, damping=damping, seed=setup.seed)
+    net = build_network(config, inputs, outputs)
+    return build_trainer(config, net, rate=(*[1.0] * len(hidden), setup.last_evidence))
 
 
 def _gradient(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> BaselineTrainer:

@@ -15,9 +15,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
+from cavity.studies.experiments.scale import TWO_CLASS, Request, Size, smoke
 from cavity.studies.experiments.select import final, train_cell, where
-from cavity.studies.experiments.setup import MESSAGE_PASSING, TITLES, TWO_CLASS, Setup, field_damped
+from cavity.studies.experiments.setup import BASELINES, TITLES, Setup, field_damped
 from cavity.studies.experiments.table import Published, markdown, number, page, published, verdict
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def cells(request: Request) -> list[Cell]:
     as_released = [
         Cell(f"{setup.dataset}-{setup.method}-field", setup.replace(**FIELD_DAMPED), request.scale)
         for setup in setups
-        if setup.method in MESSAGE_PASSING and not setup.two_class
+        if setup.method not in BASELINES and not setup.two_class
     ]
     return as_printed + as_released
 

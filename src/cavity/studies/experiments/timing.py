@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.studies.bench import paper
 from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
+from cavity.studies.experiments.scale import TWO_CLASS, Request, Size, smoke
 from cavity.studies.experiments.setup import TITLES, Setup
 from cavity.studies.experiments.table import markdown, measured, number, page
 
@@ -53,7 +53,6 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     """What ``cavity bench`` measures at one batch size."""
     from cavity.cli import bench as command
     from cavity.cli.parser import Parser
-    from cavity.studies.experiments.setup import TWO_CLASS
 
     setup, file = cell.setup, folder / "bench.json"
     words = ["--dataset", setup.dataset.removesuffix(TWO_CLASS), *(["--two-class"] if setup.two_class else [])]

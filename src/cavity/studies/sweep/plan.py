@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cavity.runs.config import LAST_RHO, Config, completed
+from cavity.runs.config import Config, completed
 from cavity.studies.sweep.space import Axis, Space, Widths
+from cavity.training.recipes import LAST_RHO
 
 #: What trials are judged by, on the validation set, and what it is called in the record of an epoch.
 OBJECTIVES = {"error": "test_error", "error-bayes": "test_error_bayes", "nll": "test_nll"}
@@ -93,7 +94,8 @@ class Plan:
         """Read ``sweep.toml``."""
         try:
             values = tomllib.loads(path.read_bytes().decode())
-            config, space = Config().replace(**values.pop("config")), Space.from_dict(values.pop("space"))
+            config = Config().replace(**Config.as_before(values.pop("config")))
+            space = Space.from_dict(values.pop("space"))
             return cls(config, space, Sizes(**values.pop("sizes")), **values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: is not the plan of a sweep: {error}") from error

@@ -1,0 +1,163 @@
+"""Options as fields of a frozen dataclass: name, annotation, default, and in ``option`` all else that readers need.
+
+The annotation says what values are allowed. Files and the command line are read from the same fields, so that a new
+option is one field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from importlib import import_module
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+
+class Names(Collection[str]):
+    """The names in a registry (``"module:REGISTRY"``) but for some: looked up when they are asked for, because most
+    registries need torch and the help of most commands does not."""
+
+    def __init__(self, home: str, but: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> None:
+        self.home, self.but, self.more = home, but, more
+
+    def __iter__(self) -> Iterator[str]:
+        module, _, attribute = self.home.partition(":")
+        found = (name for name in getattr(import_module(module), attribute) if name not in self.but)
+        yield from dict.fromkeys((*found, *self.more))
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def option(
+    default: Any, text: str, *, choices: Names | None = None, least: float | None = None, before: Any = MISSING
+) -> Any:
+    """A field; ``text`` is its help, ``before`` what runs did that are older than the option, by default ``default``.
+
+    An option that has ``before`` must have a value in every run: what a file lacks has the value from before.
+    """
+    about = {"help": text, "choices": choices, "least": least, "before": default if before is MISSING else before}
+    return field(default=default, metadata=about)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean …?``, or nothing where nothing is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+class Kind(NamedTuple):
+    """What the values of an annotation must be, in words, and a function that gives None for what they are not."""
+
+    words: str
+    convert: Callable[[Any], Any]
+
+
+def _is_number(value: object) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _tuple(value: object, good: Callable[[object], bool], kind: type) -> tuple[Any, ...] | None:
+    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else [value]
+    return tuple(kind(item) for item in listed) if all(map(good, listed)) else None
+
+
+KINDS: dict[Any, Kind] = {
+    bool: Kind("true or false", lambda v: v if isinstance(v, bool) else None),
+    int: Kind("a whole number", lambda v: int(v) if _is_whole(v) else None),
+    float: Kind("a number", lambda v: float(v) if _is_number(v) else None),
+    tuple[float, ...]: Kind("a number or a list of numbers", lambda v: _tuple(v, _is_number, float) or None),
+    tuple[int, ...]: Kind("a list of whole numbers", lambda v: _tuple(v, _is_whole, int)),
+    str: Kind("text", lambda v: os.fspath(v) if isinstance(v, str | os.PathLike) else None),
+    Mapping[str, Any]: Kind("a table of names and values", lambda v: dict(v) if isinstance(v, Mapping) else None),
+}
+
+
+def value_types(cls: type) -> dict[str, Any]:
+    """The key in ``KINDS`` of each option of ``cls``: its annotation without ``| None``."""
+    hints = get_type_hints(cls)
+    found = {}
+    for item in fields(cls):
+        inner = [part for part in get_args(hints[item.name]) if part is not NoneType]
+        optional = NoneType in get_args(hints[item.name])
+        found[item.name] = inner[0] if optional else hints[item.name]
+    return found
+
+
+def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
+    """``value`` in the type of its annotation, or a ValueError that says what it should be."""
+    kind, about = KINDS[annotation], item.metadata
+    converted = kind.convert(value)
+    if converted is None:
+        raise ValueError(f"{item.name} must be {kind.words}, got {value!r}")
+    choices, least = about["choices"], about["least"]
+    if choices is not None and converted != item.default and converted not in choices:
+        raise ValueError(f"{item.name} must be one of {', '.join(choices)}, got {value!r}{nearest(converted, choices)}")
+    numbers = converted if isinstance(converted, tuple) else (converted,)
+    if least is not None and any(number < least for number in numbers):
+        raise ValueError(f"{item.name} must be at least {least}, got {value!r}")
+    return converted
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every set of options can do; the fields are the subclass's."""
+
+    def __post_init__(self) -> None:
+        types = value_types(type(self))
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is not None or item.default is not None:
+                object.__setattr__(self, item.name, checked(item, types[item.name], value))
+
+    @classmethod
+    def require_known(cls, names: Iterable[str]) -> None:
+        """Raise ValueError for the first name that is no option, with the nearest one that is."""
+        known = [item.name for item in fields(cls)]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"there is no option {name!r}{nearest(name, known)}")
+
+    @classmethod
+    def as_before(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """``values`` that a run wrote, perhaps of an older version, with what that version did where it had no
+        option."""
+        old = {item.name: plain(item.metadata["before"]) for item in fields(cls)}
+        return {**{name: value for name, value in old.items() if value is not None}, **values}
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is set, as plain values in the order of the fields, tables last; None is left out."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        # TOML wants tables behind everything else.
+        values = dict(sorted(values.items(), key=lambda pair: isinstance(pair[1], Mapping)))
+        return {name: plain(value) for name, value in values.items() if value is not None}
+
+    def differing(self, written: Mapping[str, Any], but: Collection[str] = ()) -> list[str]:
+        """The options in which what a run wrote is not ``self``, but for some."""
+        ours, theirs = self.as_dict(), self.as_before(written)
+        return [
+            item.name for item in fields(self) if ours.get(item.name) != theirs.get(item.name) and item.name not in but
+        ]
+
+
+def plain(value: Any) -> Any:
+    """A tuple as a list; one real number alone means the same as a list of it, one whole number is the only layer."""
+    if not isinstance(value, tuple):
+        return value
+    return value[0] if len(value) == 1 and isinstance(value[0], float) else list(value)
