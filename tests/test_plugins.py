@@ -122,7 +122,7 @@ def test_a_plugin_is_taken_by_the_command_line_and_the_file(plugin, toy_data, ca
     assert getattr(Config.from_toml(tmp_path / "run/config.toml"), name) == one.name
     trainer = reopen(tmp_path / "run").trainer
     net = trainer.net
-    parts = [*net.activations, net.output, trainer.algorithm, *(layer.prior for layer in net.weighted())]
+    parts = [*net.activations, net.output, trainer.method.algorithm, *(layer.prior for layer in net.weighted())]
     assert any(isinstance(part, one) for part in parts)
     assert main(["evaluate", str(tmp_path / "run")]) == 0
     assert (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,9 @@ def resolve(name: str, value: Kind | str, registry: Mapping[str, type[Kind]]) ->
     return registry[value]()
 
 
+#: Names of a layer's second posterior.
+KEPT = ("kept_field", "kept_precision", "kept_mean", "kept_variance")
+
 #: Layers with less than this part of their weights are evaluated by a list of them where all edges are gone through.
 SPARSE = 0.5
 
@@ -49,6 +52,11 @@ class Layer(nn.Module):
     field: Tensor
     precision: Tensor | None
     mean: Tensor
+    #: The posterior before the weights were made certain, for Bayesian prediction; None: it is the one above.
+    kept_field: Tensor | None
+    kept_precision: Tensor | None
+    kept_mean: Tensor | None
+    kept_variance: Tensor | None
     mask: Tensor | None
     #: The columns that the mask leaves to each unit, if they are few (``couplings.masks.free_columns``).
     columns: Tensor | None
@@ -78,6 +86,8 @@ class Layer(nn.Module):
         self.register_buffer("columns", None, persistent=False)
         self.register_buffer("mean", blank.clone())
         self.register_buffer("variance", blank.clone())
+        for name in KEPT:
+            self.register_buffer(name, None)
         self.register_load_state_dict_post_hook(Layer._count)  # type: ignore[no-untyped-call]
 
     @property
@@ -136,14 +146,40 @@ class Layer(nn.Module):
         buffers["field"], buffers["precision"] = natural
         buffers["mean"], buffers["variance"] = moments
 
+    @property
+    def posterior(self) -> LayerState:
+        """What Bayesian prediction uses: the posterior that was kept, or the present one."""
+        if self.kept_mean is None:
+            return self.state
+        assert self.kept_field is not None
+        kept = Moments(self.kept_mean, self.kept_variance)
+        return LayerState(Fields(self.kept_field, self.kept_precision), kept, self.mask, self.columns)
+
+    def keep_posterior(self, keep: bool) -> None:
+        """Keep the present posterior beside what the weights become; or go back to it and keep none."""
+        if keep == (self.kept_mean is not None):
+            return
+        buffers = self._buffers
+        if not keep:
+            self.set_state(*self.posterior[:2])
+        present = (*self.natural, *self.moments) if keep else (None,) * len(KEPT)
+        buffers.update(zip(KEPT, present, strict=True))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Make room for a second posterior where the state has one, and drop it where it has none."""
+        for name in KEPT:
+            saved = state_dict.get(prefix + name)
+            self._buffers[name] = None if saved is None else torch.empty_like(saved, device=self.field.device)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     def point(self) -> Tensor:
         """The most probable weights, 0 where masked."""
         w = self.prior.point(self.natural, self.mean)
         return w if self.mask is None else w * self.mask
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """One draw of the weights, 0 where masked."""
-        w = self.prior.sample(self.natural, self.moments, generator)
+        """One draw of the weights from the posterior, 0 where masked."""
+        w = self.prior.sample(*self.posterior[:2], generator)
         return w if self.mask is None else w * self.mask
 
     def extra_repr(self) -> str:
@@ -198,6 +234,12 @@ class Network(nn.Module):
     def states(self) -> tuple[LayerState, ...]:
         """What is known about the weights of each layer."""
         return tuple(layer.state for layer in self.weighted())
+
+    def keep_posterior(self, keep: bool) -> None:
+        """Before the weights are made certain (``keep``), keep their posterior for Bayesian prediction; where training
+        goes on after that, go back to it."""
+        for layer in self.weighted():
+            layer.keep_posterior(keep)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

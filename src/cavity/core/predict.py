@@ -87,7 +87,7 @@ def point_preactivations(network: Network, x: Tensor) -> Tensor:
 
 def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     """ω and V of the last layer, (samples, outputs), from one sweep up with the current (m, σ)."""
-    sites, states = network.sites, network.states()
+    sites, states = network.sites, [layer.posterior for layer in network.weighted()]
     tops = [sweep_up(MF(), sites, states, part)[-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
     return Preactivation(*(_finite(torch.cat(parts)) for parts in zip(*tops, strict=True)))
 

@@ -27,7 +27,9 @@ ALGORITHMS = Names("cavity.core.algorithms:ALGORITHMS")
 WEIGHTS = Names("cavity.core.priors:PRIORS")
 ACTIVATIONS = Names("cavity.core.channels:ACTIVATIONS")
 #: The data are classes, never real numbers; an argmax has four methods, of which quadrature needs no name.
-OUTPUTS = Names("cavity.core.channels:OUTPUTS", but=("gaussian",), more=("argmax-exact", "argmax-pairwise", "argmax-sampled"))
+OUTPUTS = Names(
+    "cavity.core.channels:OUTPUTS", but=("gaussian",), more=("argmax-exact", "argmax-pairwise", "argmax-sampled")
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,7 @@ class Config(Options):
     algorithm: str = option(PAPER.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
     weights: str = option(PAPER.weights, "kind of weights", choices=WEIGHTS)
     activation: str = option(PAPER.activation, "activation of the hidden units", choices=ACTIVATIONS)
-    output: str | None = option(
-        None, "output (default: label for two classes, argmax for more)", choices=OUTPUTS
-    )
+    output: str | None = option(None, "output (default: label for two classes, argmax for more)", choices=OUTPUTS)
     rho: tuple[float, ...] | None = option(
         None, "power of the posterior as next prior, one number or one per layer (default: by --epochs)"
     )

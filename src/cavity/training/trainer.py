@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -28,7 +28,9 @@ from cavity.engine.runner import Runner
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair, Source
+from cavity.training.plans import CONSTANT, Annealed, Given, Place, Plan
 from cavity.training.recipes import PAPER
+from cavity.training.schedules import SCHEDULES, Function
 
 Numbers = float | Sequence[float]
 Data = Pair | Iterable[Pair]
@@ -59,9 +61,15 @@ class Trainer(Loop[StepInfo]):
     Args:
         net: the network; its layers hold the posterior.
         algorithm: "bp", "bpi", "mf" or "amp", or an ``Algorithm``.
-        rho: ρ, one number or one per layer; None is the paper's prescription.
-        rate: the factor on the evidence of a mini-batch, one number or one per layer.
-        damping: α, the part of the old weight means that stays; one number or one per layer.
+        rate: the factor on the evidence of a mini-batch. "auto" lets the messages choose it, in every layer and step;
+        one
+            number or one per layer is the update of the paper, which has 1.
+        schedule: how the rate changes over a call of ``fit``: "constant", "cosine", "one-cycle", "steps", or a function
+            of the fraction of training that is done. None is the full schedule of "auto" (learn, anneal, and make the
+            weights certain at the end), or constant for given numbers.
+        rho: ρ, the power of the posterior that is the next prior, one number or one per layer; None is the paper's.
+        damping: α, the part of the old weight means that stays; one number or one per layer; None is the paper's 0.8.
+            Where ρ or α is given and no rate, the rate is the paper's too.
         inner_iterations: τ_max, sweeps per mini-batch.
         reinforcement: r, one number or one per layer.
         reinforcement_step: anneals 1 − r ← (1 − r)(1 − step) at every inner iteration.
@@ -85,9 +93,10 @@ class Trainer(Loop[StepInfo]):
         net: Network,
         algorithm: str | Algorithm = "bp",
         *,
+        rate: Numbers | Literal["auto"] | None = None,
+        schedule: str | Function | None = None,
         rho: Numbers | None = None,
-        rate: Numbers = 1.0,
-        damping: Numbers = 0.8,
+        damping: Numbers | None = None,
         inner_iterations: int = 1,
         reinforcement: Numbers = 0.0,
         reinforcement_step: float = 0.0,
@@ -103,17 +112,15 @@ class Trainer(Loop[StepInfo]):
         layers = len(net.layers)
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
+        #: What decides the numbers of each step.
+        self.plan = _plan(layers, rate, schedule, rho, damping)
         self.method = Method(
             ALGORITHMS.make(algorithm),
-            net.sites,
+            tuple(replace(site, fisher=self.plan.fisher) for site in net.sites),
             int(inner_iterations),
             _checked_tolerance(tolerance),
             step,
         )
-        #: ρ, the rate and α of each layer.
-        self.rho = per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0)
-        self.rate = per_layer("rate", rate, layers, ">= 0", lambda v: v >= 0)
-        self.damping = per_layer("damping", damping, layers, "in [0, 1)", lambda v: 0 <= v < 1)
         self.focusing = _checked_focusing(focusing, net)
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
@@ -127,14 +134,23 @@ class Trainer(Loop[StepInfo]):
         #: Of the unfinished epoch: entries that needed a floor or the bound, and all that might have.
         self._clamped: Tensor | int = 0
         self._entries = 0
+        #: Mini-batches of the whole run and of an epoch, where ``fit`` knows them.
+        self._run_steps: int | None = None
+        self._epoch_steps: int | None = None
 
-    @property
-    def rules(self) -> list[Rule]:
-        """The numbers of each layer's update. ρ and the rate are tensors, so that a compiled step takes any."""
-        numbers = zip(self.rho, self.rate, self.damping, self.reinforcement, strict=True)
+    def place(self, batch_size: int) -> Place:
+        """Where in its run the next step is."""
+        if self._run_steps is None or self._epoch_steps is None:
+            return Place(0.0, None, self._epoch_steps, batch_size)
+        done = self.epoch * self._epoch_steps + self.batch
+        return Place(min(1.0, done / self._run_steps), self._run_steps, self._epoch_steps, batch_size)
+
+    def rules(self, batch_size: int) -> list[Rule]:
+        """The numbers of each layer's next update, for a mini-batch of this size."""
+        planned = self.plan.rules([site.prior for site in self.method.sites], self.place(batch_size))
         return [
-            Rule(_scalar(rho), _scalar(rate), damping=damping, reinforcement=r, focusing=self.focusing)
-            for rho, rate, damping, r in numbers
+            rule._replace(reinforcement=r, focusing=self.focusing)
+            for rule, r in zip(planned, self.reinforcement, strict=True)
         ]
 
     def _mine(self, x: Tensor, y: Tensor) -> Pair:
@@ -145,8 +161,9 @@ class Trainer(Loop[StepInfo]):
         the samples of this one and y the labels of all."""
         self._require_memory(x)
         with torch.no_grad():
+            self.net.keep_posterior(self.plan.quenches(self.place(len(y))))
             state = State(self.net.states(), self.reinforcement)
-            state, info = update(self.method, state, self.rules, x, y, self.generator, self.runner)
+            state, info = update(self.method, state, self.rules(len(y)), x, y, self.generator, self.runner)
             self._write(state, info.largest)
         self.reinforcement = state.reinforcement
         if self.batch == 0:
@@ -223,6 +240,8 @@ class Trainer(Loop[StepInfo]):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
             samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
             self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
+        if isinstance(source, Batches):
+            self._epoch_steps, self._run_steps = len(source), epochs * len(source)
         allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         if self.team is not None:
@@ -280,9 +299,25 @@ class Trainer(Loop[StepInfo]):
         self.runner.load_state_dict(state["evaluations"])
 
 
-def _scalar(number: float) -> Tensor:
-    """A 0-dimensional tensor, which takes the type of whatever it is multiplied with."""
-    return torch.tensor(number, dtype=torch.float64)
+def _plan(
+    layers: int,
+    rate: Numbers | Literal["auto"] | None,
+    schedule: str | Function | None,
+    rho: Numbers | None,
+    damping: Numbers | None,
+) -> Plan:
+    """The plan that the arguments of a trainer ask for."""
+    factor = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
+    if rate == "auto" or (rate is None and rho is None and damping is None):
+        if rho is not None or damping is not None:
+            raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
+        return Annealed(schedule=factor)
+    return Given(
+        per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
+        per_layer("rate", 1.0 if rate is None else rate, layers, ">= 0", lambda v: v >= 0),
+        per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
+        CONSTANT if factor is None else factor,
+    )
 
 
 def _choose(

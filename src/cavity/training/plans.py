@@ -1,0 +1,126 @@
+"""The numbers of every step: what a plan gives each layer for ρ, rate, horizon and damping at each point of a run.
+
+``Given`` takes numbers, as the paper has them. ``Annealed`` needs none: the messages choose the rate
+(``core/posterior.py``), it falls along a cosine while the run goes on, and in the last part of the run ρ > 1 makes the
+weights certain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.core.priors.base import Prior
+from cavity.core.state import Rule
+from cavity.training.schedules import Constant, Cosine, Function
+
+
+class Place(NamedTuple):
+    """A step's place in its run: the fraction t of training that is done, the mini-batches of the whole run and of an
+    epoch (None where nobody knows: a stream), and the samples of a mini-batch."""
+
+    fraction: float
+    steps: int | None
+    epoch_steps: int | None
+    batch_size: int
+
+
+class Plan(ABC):
+    """What decides the numbers of each step."""
+
+    #: Whether precisions are the Fisher part of the paper's (``core/fisher.py``).
+    fisher: bool
+
+    @abstractmethod
+    def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
+        """The rule of each layer, from its kind of weights."""
+
+    def quenches(self, place: Place) -> bool:
+        """Whether the weights are being made certain: the posterior before that is kept for Bayesian prediction."""
+        return False
+
+
+#: The paper's schedule.
+CONSTANT = Constant()
+
+
+@dataclass(frozen=True)
+class Given(Plan):
+    """Numbers for each layer, the rate times a schedule; the paper has rate 1 for ever."""
+
+    rho: tuple[float, ...]
+    rate: tuple[float, ...]
+    damping: tuple[float, ...]
+    schedule: Function = CONSTANT
+    fisher: bool = False
+
+    def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
+        factor = self.schedule(place.fraction)
+        numbers = zip(self.rho, self.rate, self.damping, strict=True)
+        return [Rule(scalar(rho), scalar(rate * factor), damping=damping) for rho, rate, damping in numbers]
+
+
+@dataclass(frozen=True)
+class Annealed(Plan):
+    """Learn, anneal, quench; every number of it is a fraction or a count of samples, none belongs to a data set.
+
+    With s(t) the schedule and κ(t) = κ·s(t)·√(batch size/128),
+
+        discrete weights   e = κ RMS(m)/RMS(σH),  ρ = 1, damped by α;  in the quench ρ^steps = ``growth``, κ = ``cold``
+        their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples
+        real weights       e = κ min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often
+    """
+
+    kappa: float = 0.05
+    floor: float = 0.04
+    damping: float = 0.8
+    quench: float = 0.2
+    growth: float = 40.0
+    cold: float = 0.003
+    readout_rate: float = 0.2
+    readout_floor: float = 0.03
+    readout_samples: float = 1280.0
+    count: float = 15.0
+    precision: float = 6.0
+    #: None is the cosine with a quench; anything else has no quench.
+    schedule: Function | None = None
+    fisher: bool = True
+
+    def quenches(self, place: Place) -> bool:
+        return self.schedule is None and place.steps is not None and place.fraction >= 1 - self.quench
+
+    def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
+        t, steps, epoch_steps, batch_size = place
+        schedule = self.schedule or (CONSTANT if steps is None else Cosine(end=1 - self.quench))
+        s = schedule(t)
+        kappa = self.kappa * max(s, self.floor) * (batch_size / USUAL_BATCH) ** 0.5
+        rho = 1.0
+        if self.quenches(place):
+            assert steps is not None
+            kappa, rho = self.cold, self.growth ** (1 / max(1.0, self.quench * steps))
+        rules = []
+        for number, prior in enumerate(priors):
+            if not prior.polarizes:
+                horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
+                kappa_real = scalar(self.kappa * max(s, self.floor))
+                rules.append(Rule(scalar(1.0), kappa_real, True, horizon, self.precision))
+            elif number == len(priors) - 1 and number > 0:
+                rate = self.readout_rate * max(s, self.readout_floor)
+                rules.append(Rule(scalar(1.0), scalar(rate), horizon=scalar(self.readout_samples / batch_size)))
+            else:
+                rules.append(Rule(scalar(rho), scalar(kappa), relative=True, damping=self.damping))
+        return rules
+
+
+#: The mini-batch that κ is meant for; steps are noisier and more numerous in smaller ones.
+USUAL_BATCH = 128
+
+
+def scalar(number: float) -> Tensor:
+    """A 0-dimensional tensor, which takes the type of what it is multiplied with: a compiled step takes any."""
+    return torch.tensor(number, dtype=torch.float64)
