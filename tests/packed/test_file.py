@@ -93,7 +93,7 @@ def test_bad_samples_are_refused() -> None:
         with pytest.raises(ValueError, match=r"finite.*23 columns"):
             real.predict(np.full((1, 23), value))
     nameless = packed.PackedNetwork(dataclasses.replace(describe(trained("binary")), classes=()))
-    with pytest.raises(ValueError, match="without the names"):
+    with pytest.raises(ValueError, match="without class names"):
         nameless.predict(np.zeros((1, 13)), names=True)
 
 

@@ -42,7 +42,7 @@ class Inputs:
         if self.white is not None and not 1 <= self.white <= WHITE:
             raise ValueError(f"white must be an integer from 1 to {WHITE}, got {self.white}")
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
-            raise ValueError(f"mean and std must have one length, got shapes {self.mean.shape} and {self.std.shape}")
+            raise ValueError(f"mean and std must have equal lengths, got shapes {self.mean.shape} and {self.std.shape}")
         if not (np.isfinite(self.mean).all() and np.isfinite(self.std).all() and (self.std > 0).all()):
             raise ValueError("mean must be finite and std finite and > 0")
 
