@@ -18,8 +18,8 @@ from cavity.training.loop import Listener, Loop, Pair
 
 
 class BaselineTrainer(Loop):
-    """Epochs and records around an abstract ``_learn``, which returns the loss as a 0-dimensional tensor. ``seed``
-    shuffles the batches."""
+    """Epochs and records around one abstract ``_learn``, which returns the loss, 0-dimensional and still on the
+    device. ``seed`` shuffles the batches."""
 
     net: Classifier
 
@@ -46,7 +46,7 @@ class BaselineTrainer(Loop):
         evaluate_every: int = 1,
         callbacks: Sequence[Listener] = (),
     ) -> list[EpochRecord]:
-        """Train on (x, y) up to epoch ``epochs`` and return the history; calling again continues.
+        """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
         Errors are measured after every ``evaluate_every``-th epoch and the last."""
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
         source = Batches(*self._checked(*train), batch_size)
@@ -55,7 +55,7 @@ class BaselineTrainer(Loop):
         return self._run(source, epochs, evaluate_every, sample, held_out, callbacks)
 
     def _record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
-        """Bayesian errors are None without a posterior; NLL and ECE are those of ``predict_proba``."""
+        """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
         nll = ece = None
         if test is not None:
             probabilities, labels = self.net.predict_proba(test[0]), self._columns(test[1])

@@ -9,8 +9,8 @@ made by `scripts/fit_special.py`, one in r = 1/(4 + a), one in y = 8r − 1; eac
 J makes it possible to form analytically the differences that would cancel in the tails, and exp is the only
 transcendental function on the hot path. Temporaries are reused in place, so autograd is not supported.
 
-Errors are below 8 machine epsilons, relative to |f| + Σ |x ∂f/∂x| (the value, plus its sensitivity to the inputs);
-below 16 for `hazard_slope`, `tail_variance` and the second output of `sign_response`.
+Errors are below 8 machine epsilons of |f| + Σ |x ∂f/∂x|, the value and what a relative change of the inputs
+makes of it; below 16 for `hazard_slope`, `tail_variance` and the second output of `sign_response`.
 """
 
 from __future__ import annotations

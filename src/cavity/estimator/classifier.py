@@ -32,11 +32,11 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
 
     Parameters
     ----------
-    hidden : widths of the hidden layers. Use odd widths with ±1 weights, so that a sum is never 0.
+    hidden : widths of the hidden layers. For ±1 weights odd ones, so that a sum of votes is never 0.
     weights : "gaussian", "binary" or "ternary".
     activation : "sign", "relu" or "identity". ReLU costs about three times as much as sign.
-    algorithm : "mf", "amp", "bpi" or "bp", from cheap to costly. "mf" is the default because with real weights and
-        several epochs the others are more confident but no more accurate.
+    algorithm : "mf", "amp", "bpi" or "bp": the order in which they cost more. "mf" is the default because with real
+        weights and several epochs the others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
     batch_size : samples per mini-batch; None means 32, fewer for small data sets and up to 128 for large ones.
     rho : the posterior is raised to this power to become the next prior; one number, or one per layer. None means 1 for

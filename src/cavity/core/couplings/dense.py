@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cavity.core.couplings.base import Coupling, check_sizes
 
-#: Up to this many rows, a product is faster with its result in column-major order (by a quarter for 128 rows).
+#: Up to so many rows a product is faster with its result laid out column by column (by a quarter for 128 rows).
 FEW_ROWS = 256
 
 
@@ -19,7 +19,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def laid_out(g: Tensor) -> Tensor:
-    """g in the memory layout that ``product`` gives its results, so that the layout never changes."""
+    """g stored as ``product`` stores its results, so that what is computed from them never changes its layout."""
     return g.T.contiguous().T if len(g) <= FEW_ROWS else g
 
 

@@ -20,7 +20,7 @@ from cavity.studies.experiments.table import settings
 
 DOTS_PER_INCH = 150
 PANEL = (4.6, 3.6)
-#: A method has the same colour in every figure.
+#: The same method has the same colour in every figure.
 COLOURS = {
     "bp": LIGHT[0],
     "amp": LIGHT[1],
