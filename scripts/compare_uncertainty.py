@@ -2,8 +2,9 @@
 
 784-501-501-10 by BP (Bayesian and point-wise), scikit-learn's MLP, BinaryNet with temperature scaling, a deep ensemble
 of five of them, MC dropout, and pytagi if its probabilities are given (see compare_pytagi.py). All train on the same
-images; the last 5,000 of the training set are held out, and temperatures are fitted there. Foreign images are the other
-data set's test set, put through the same standardisation. Times are seconds of the processor, on one thread.
+images; the last 5,000 of the training set are held out, and temperatures are fitted there. Foreign
+(out-of-distribution) images are the other data set's test set, put through the same standardisation. Times are seconds
+of the processor, on one thread.
 
     python scripts/compare_uncertainty.py --epochs 10             # what is there already is not done again
     python scripts/compare_uncertainty.py --only mlp --force      # one group anew

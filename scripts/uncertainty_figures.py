@@ -14,13 +14,13 @@ from cavity.analysis.calibration import Reliability, plot_reliability
 
 matplotlib.use("Agg")
 
-HEAD = "| method | epochs | accuracy % | NLL | ECE | adaptive ECE | Brier | foreign AUROC | training s | bytes |"
+HEAD = "| method | epochs | accuracy % | NLL | ECE | adaptive ECE | Brier | OOD AUROC | training s | bytes |"
 #: Figures that are drawn as bars: key, title, what a unit is, and how the value is written.
 BARS = (
     ("accuracy", "accuracy %", 1, ".1f"),
     ("nll", "NLL", 1, ".3f"),
     ("ece", "ECE", 1, ".3f"),
-    ("auroc", "foreign AUROC", 1, ".3f"),
+    ("auroc", "OOD AUROC", 1, ".3f"),
     ("seconds", "training, s", 1, ".0f"),
     ("bytes", "model, kB", 1000, ",.0f"),
 )

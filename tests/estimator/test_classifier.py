@@ -229,7 +229,7 @@ class TestPartialFit:
         with pytest.raises(ValueError, match="classes must be passed on the first call"):
             small().partial_fit(X, y)
         clf = small().partial_fit(X, y, classes=[0, 1, 2])
-        with pytest.raises(ValueError, match=r"y must hold labels out of classes \[0 1 2\], got \[7\]"):
+        with pytest.raises(ValueError, match=r"y must only hold labels from classes \[0 1 2\], got \[7\]"):
             clf.partial_fit(X, np.full(150, 7))
         with pytest.raises(ValueError, match="classes must be those of the first call"):
             clf.partial_fit(X, y, classes=[0, 1])
@@ -288,7 +288,7 @@ class TestOddData:
 def test_a_first_partial_fit_that_failed_leaves_no_classes(iris) -> None:
     X, y = iris
     classifier = cavity.MessagePassingClassifier((21,), random_state=0)
-    with pytest.raises(ValueError, match="y must hold labels out of classes"):
+    with pytest.raises(ValueError, match="y must only hold labels from classes"):
         classifier.partial_fit(X, y, classes=[0, 1])
     classifier.partial_fit(X, y, classes=[0, 1, 2])
     assert list(classifier.classes_) == [0, 1, 2]

@@ -75,7 +75,7 @@ def test_what_is_there_is_kept_unless_forced(form: str, name: str, digits, tmp_p
 def test_errors_name_what_is_wrong(digits, tmp_path, capsys) -> None:
     for words, reason in (
         (["--format", "packed", "--out", str(tmp_path)], "is a folder"),
-        (["--format", "packed", "--out", str(tmp_path / "no" / "net")], "is no folder"),
+        (["--format", "packed", "--out", str(tmp_path / "no" / "net")], "is not a folder"),
         (["--format", "packed", "--prefix", "x", "--out", "net"], "--prefix goes with --format c only"),
         (["--format", "c", "--method", "bayes", "--out", "net.c"], "--method goes with --format onnx only"),
         (["--format", "zip", "--out", "net"], "invalid choice"),

@@ -102,5 +102,5 @@ def test_inputs_that_make_no_sense_are_refused() -> None:
         Inputs.pixels(0, 1, 256)
     with pytest.raises(ValueError, match="std finite and > 0"):
         Inputs.real(0, 0)
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="equal lengths"):
         Inputs.real([0, 1], [1])

@@ -1,1 +1,1 @@
-"""Bad days: numbers at the edge of what floats can hold, and runs that must repeat to the last bit."""
+"""Reliability: numbers at the edge of what floats can hold, and runs that must repeat to the last bit."""

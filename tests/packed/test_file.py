@@ -93,7 +93,7 @@ def test_bad_samples_are_refused() -> None:
         with pytest.raises(ValueError, match=r"finite.*23 columns"):
             real.predict(np.full((1, 23), value))
     nameless = packed.PackedNetwork(dataclasses.replace(describe(trained("binary")), classes=()))
-    with pytest.raises(ValueError, match="without the names"):
+    with pytest.raises(ValueError, match="without class names"):
         nameless.predict(np.zeros((1, 13)), names=True)
 
 
@@ -125,12 +125,12 @@ def test_other_files_and_versions_are_refused(tmp_path) -> None:
     path = tmp_path / "net.cavity"
     for content, reason in (
         (b"", "cut short"),
-        (b"PK\x03\x04 something else entirely", "is no packed network"),
+        (b"PK\x03\x04 something else entirely", "is not a packed network"),
         (WHOLE[:10], "cut short"),
         (WHOLE[:100], "cut short"),
         (WHOLE[:-1], "does not match its SHA-256"),
         (WHOLE + b"\0", "does not match its SHA-256"),
-        (resealed(struct.pack("<8sII", WHOLE[:8], 2, 0)), "version 2, this is cavity for version 1"),
+        (resealed(struct.pack("<8sII", WHOLE[:8], 2, 0)), "version 2; this cavity reads version 1"),
     ):
         path.write_bytes(content)
         with pytest.raises(PackedError, match=reason) as caught:

@@ -1,4 +1,4 @@
-"""What message passing is compared with: the same data, the same interface, the same records."""
+"""Methods to compare message passing with, on the same data and with the same interface and records."""
 
 from cavity.baselines.binarynet import BinaryNet, BinaryNetTrainer
 from cavity.baselines.classifier import Classifier

@@ -1,16 +1,16 @@
-"""BinaryNet as the paper's appendix "SGD implementation" has it.
+"""BinaryNet as in the paper's appendix "SGD implementation".
 
 Continuous weights w in [−1, 1] are kept and updated; both passes use w_b = sign(w) and activations sign(z):
 
     z^ℓ = sign(w^ℓ) x^ℓ / √N_ℓ,     x^{ℓ+1} = sign(z^ℓ),     L = cross-entropy of z^L
 
-with no bias and no batch normalisation; of a sparse layer, N_ℓ counts the inputs that a unit sees. The derivative of
-sign is taken as 1 where its argument is within [−1, 1] and as 0 elsewhere (straight-through); clipping keeps every
-weight within. sign(0) = +1.
+with no bias and no batch normalisation. In a sparse layer, N_ℓ counts the inputs that a unit sees. The derivative of
+sign is taken as 1 for arguments in [−1, 1] and as 0 elsewhere (straight-through); clipping keeps every weight in [−1,
+1]. sign(0) = +1.
 
-It is written for speed, because message passing is measured against it: 1/√N never costs a pass over the weights (a
-sign does not see it, the way down applies it to the gradient of z), nothing is computed for the inputs, and a step can
-be compiled as one graph, forward, backward and update together.
+It is written for speed, because message passing is measured against it. 1/√N never costs a pass over the weights (a
+sign ignores it, and the backward pass applies it to the gradient of z), no gradient of the inputs is computed, and a
+step can be compiled as one graph: forward, backward and update.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from cavity.baselines.trainer import BaselineTrainer
 from cavity.core.couplings import random_mask
 from cavity.core.couplings.base import check_sizes
 
-#: Shapes of network and batch for which a compiled step is kept; the compiler's own eight are soon used up by a grid.
+#: Network and batch shapes for which a compiled step is kept; a grid soon exceeds the compiler's default of eight.
 COMPILED_SHAPES = 64
 
 
 class _BinaryWeights(torch.autograd.Function):
-    """magnitude·sign(w), with the gradient handed through: clipped weights never leave the window [−1, 1]."""
+    """magnitude·sign(w), with the gradient passed straight through: clipped weights never leave [−1, 1]."""
 
     @staticmethod
     def forward(ctx: Any, w: Tensor, magnitude: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class _BinaryActivation(torch.autograd.Function):
 
 
 def just_above(value: float) -> float:
-    """The float32 after the one that ``value`` rounds to: < of it is ≤ of the value."""
+    """The next float32 after ``value``, so that < with it means ≤ with ``value``."""
     return float(torch.nextafter(torch.tensor(value), torch.tensor(math.inf)))
 
 
@@ -85,7 +85,7 @@ def binary_activation(z: Tensor, scale: float, window: float) -> Tensor:
 
 
 class Layer(NamedTuple):
-    """What is fixed about a layer: |w_b| (1, or a mask (outputs, inputs)), 1/√N, and the least |z| that blocks."""
+    """The constants of a layer: |w_b| (1, or a mask (outputs, inputs)), 1/√N, and the |z| where the gradient ends."""
 
     magnitude: Tensor
     scale: float
@@ -101,7 +101,7 @@ def logits(weights: Sequence[Tensor], layers: Sequence[Layer], x: Tensor) -> Ten
 
 
 class BinaryNet(Classifier):
-    """A perceptron ``inputs``-``hidden``-``outputs`` of binary weights and activations.
+    """A perceptron ``inputs``-``hidden``-``outputs`` with binary weights and activations.
 
     One output unit is a ±1 label, several are classes. ``density`` < 1 keeps a random fraction of the weights.
     """
@@ -127,7 +127,7 @@ class BinaryNet(Classifier):
 
     @property
     def layers(self) -> list[Layer]:
-        """What is fixed about each layer."""
+        """The constants of each layer."""
         magnitudes = (self.get_buffer(f"magnitude_{number}") for number in range(len(self.weights)))
         return [Layer(*parts) for parts in zip(magnitudes, self.scales, self.windows, strict=True)]
 
@@ -164,7 +164,7 @@ def training_step(
 class BinaryNetTrainer(BaselineTrainer):
     """Trains a BinaryNet by "sgd" (lr 10) or "adam" (lr 0.001).
 
-    ``compile=True`` compiles the whole step for each batch size it meets, which takes seconds and needs a C++ compiler.
+    ``compile=True`` compiles the whole step for each new batch size, which takes seconds and needs a C++ compiler.
     """
 
     net: BinaryNet
@@ -212,7 +212,7 @@ def _traces_autograd() -> bool:
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """The compiler's settings while a step is traced, and silence about what torch deprecates in itself."""
+    """Compiler settings for tracing a step, without torch's own deprecation warnings."""
     one_graph: dict[str, Any] = {"trace_autograd_ops": True} if _traces_autograd() else {}
     with warnings.catch_warnings(), torch._dynamo.config.patch(recompile_limit=COMPILED_SHAPES, **one_graph):
         for message in (".*torch.jit.script_method", ".*should not be instantiated"):

@@ -1,6 +1,6 @@
-"""What every baseline network offers: predictions like those of a network trained by message passing.
+"""The interface of a baseline network: the same predictions as a network trained by message passing.
 
-A baseline that knows a posterior of its weights gives Bayesian scores too; its probabilities are then those.
+A baseline with a posterior over its weights also gives Bayesian scores, and its probabilities are Bayesian.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Classifier(nn.Module, ABC):
         return next(self.parameters()).dtype
 
     def check_inputs(self, x: Tensor) -> Tensor:
-        """x as (samples, inputs) in the network's type and place; the values are looked at on the CPU only."""
+        """x as (samples, inputs) with the network's dtype and device; values are checked on the CPU only."""
         x = torch.as_tensor(x)
         if not x.is_floating_point():
             raise TypeError(f"x must be floating point (standardise integers first), got {x.dtype}")
@@ -71,7 +71,7 @@ class Classifier(nn.Module, ABC):
         return torch.cat([scores(part) for part in torch.split(self.check_inputs(x), BATCH)])
 
     def predict(self, x: Tensor, method: str = "point") -> Tensor:
-        """Labels (±1) or classes, (samples,): of one set of weights ("point") or of the posterior ("bayes")."""
+        """Labels (±1) or classes, (samples,), from one set of weights ("point") or from the posterior ("bayes")."""
         scores = {"point": self.logits, "bayes": self.bayesian_logits}
         if method not in scores:
             raise ValueError(f"method must be 'point' or 'bayes', got {method!r}")

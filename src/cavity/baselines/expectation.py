@@ -4,19 +4,17 @@ One sample (x, y) changes a factorised belief about the weights of a network of 
 
     log q'(W_ki) = log q(W_ki) + log P(y | x, W_ki) + const,
 
-where all other weights are averaged over. With many inputs the pre-activations are Gaussian, u_k ~ 𝒩(μ_k, σ_k²), so
-that going up
+averaging over all other weights. With many inputs the pre-activations are Gaussian, u_k ~ 𝒩(μ_k, σ_k²). Going up,
 
     μ_k = Σ_i m_ki v̂_i,     σ_k² = Σ_i (E[W_ki²] E[v_i²] − m_ki² v̂_i²),     v̂_k = E[sign u_k] = 2Φ(μ_k/σ_k) − 1
 
 and P(y | x) = Π_k Φ(y_k μ_k/σ_k) at the output. A single weight shifts μ_k by (W_ki − m_ki) v̂_i, one part in √N: to
-first order log P(y | x, W_ki) = δ_k v̂_i W_ki + const with δ_k = ∂ log P(y | x)/∂μ_k, which comes down by the chain
-rule,
+first order log P(y | x, W_ki) = δ_k v̂_i W_ki + const, with δ_k = ∂ log P(y | x)/∂μ_k given by the chain rule,
 
     δ_k = y_k 𝒩(0; μ_k, σ_k²)/Φ(y_k μ_k/σ_k) at the output,     δ_i = 2 𝒩(0; μ_i, σ_i²) Σ_k m_ki δ_k below.
 
 A term linear in W adds δ_k v̂_i to the natural parameter h_ki: m = tanh h for weights ±1; for Gaussian weights m = s² h,
-and their variance s² stays. The samples of a mini-batch are taken as independent: their terms add up.
+and their variance s² does not change. The samples of a mini-batch are treated as independent: their terms add up.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ VARIANCE_FLOOR = 1e-6
 
 
 class _Up(NamedTuple):
-    """What a layer's way up leaves: v̂ of its inputs (samples, inputs), μ and σ (samples, outputs)."""
+    """Results of the upward pass of a layer: v̂ of its inputs (samples, inputs), μ and σ (samples, outputs)."""
 
     inputs: Tensor
     mu: Tensor
@@ -53,7 +51,7 @@ def _normal_at_zero(mu: Tensor, sigma: Tensor) -> Tensor:
 
 
 class ExpectationBackpropagation(Classifier):
-    """A perceptron ``inputs``-``hidden``-``outputs`` of sign units and a belief about each of its weights.
+    """A perceptron ``inputs``-``hidden``-``outputs`` of sign units, with a belief about each weight.
 
     ``weights`` is "binary" or "gaussian". ``init`` sets the first beliefs: h = init·𝒩(0, 1) for binary weights, mean
     s·𝒩(0, 1) and standard deviation s = init/√N for Gaussian ones. Several outputs are one ±1 unit per class.
@@ -131,7 +129,7 @@ class ExpectationBackpropagation(Classifier):
         return log_ndtr(a) - log_ndtr(-a)
 
     def up(self, x: Tensor, moments: Sequence[tuple[Tensor, Tensor]]) -> list[_Up]:
-        """The way up of inputs x (samples, inputs), which are known: their mean square is their square."""
+        """The upward pass of inputs x (samples, inputs). They are known, so their mean square is their square."""
         passed: list[_Up] = []
         square = x.square()
         for m, second in moments:
@@ -166,7 +164,7 @@ class ExpectationBackpropagation(Classifier):
 
 
 class ExpectationTrainer(BaselineTrainer):
-    """One Bayesian update for each mini-batch. There is nothing to tune but the batch size: about 10 is good."""
+    """One Bayesian update for each mini-batch. The only thing to tune is the batch size; about 10 works well."""
 
     net: ExpectationBackpropagation
 

@@ -1,7 +1,6 @@
 """The two update rules of the gradient baselines, each followed by clipping to [−bound, bound].
 
-They are written out, not taken from ``torch.optim``, so that a whole training step is one graph for the compiler: its
-optimisers cut the graph in two.
+They do not use ``torch.optim``, whose optimisers would split the compiled graph of a training step in two.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from torch import Tensor
 
 
 class Optimizer(ABC):
-    """Changes weights in place. ``lr`` is the step size, ``bound`` what no weight exceeds."""
+    """Changes weights in place. ``lr`` is the step size, ``bound`` the largest |w|."""
 
     default_lr: ClassVar[float]
 
@@ -28,7 +27,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """The memory to begin with."""
+        """The initial memory."""
 
     @abstractmethod
     def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
@@ -77,5 +76,5 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 def memory_state(memory: Sequence[Tensor]) -> dict[str, Any]:
-    """A copy of the memory, to be kept."""
+    """A copy of the memory."""
     return {"memory": [tensor.clone() for tensor in memory]}

@@ -2,7 +2,8 @@
 
     z^ℓ = w^ℓ x^ℓ,     x^{ℓ+1} = sign(z^ℓ) or max(0, z^ℓ),     L = cross-entropy of z^L
 
-Weights start as Xavier's. The derivative of sign is taken as 1 where |z| ≤ 1 and as 0 elsewhere (straight-through).
+Weights have Xavier initialisation. The derivative of sign is taken as 1 where |z| ≤ 1 and as 0 elsewhere
+(straight-through).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from cavity.core.couplings import random_mask
 from cavity.core.couplings.base import check_sizes
 
 ACTIVATIONS = ("sign", "relu")
-#: Step sizes that suit weights of size 1/√N; BinaryNet's 10 belongs to its scaled pre-activations.
+#: Step sizes for weights of size 1/√N; BinaryNet's 10 is for scaled pre-activations.
 DEFAULT_LR = {"sgd": 0.1, "adam": 0.001}
 
 
 class Perceptron(Classifier):
-    """A perceptron ``inputs``-``hidden``-``outputs`` of real weights; ``density`` < 1 keeps a random fraction."""
+    """A perceptron ``inputs``-``hidden``-``outputs`` with real weights; ``density`` < 1 keeps a random fraction."""
 
     def __init__(
         self,

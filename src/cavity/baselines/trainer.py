@@ -1,4 +1,4 @@
-"""Training of a baseline: the same fit → epoch → step, batches, seeds and records as ``cavity.Trainer``."""
+"""Training of baselines, with the same loop, batches, seeds and records as ``cavity.Trainer``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BaselineTrainer(Loop[Tensor]):
             test_nll=nll,
             test_ece=ece,
             seconds=self.seconds,
-            # Of the weights there are: a masked one is 0.
+            # Over existing weights only: a masked one is 0.
             polarization=[float(w.square().sum() / (w != 0).sum().clamp_min(1)) for w in weights],
             overlap=[float(mean_overlap(w)) for w in weights],
         )
@@ -81,7 +81,7 @@ class BaselineTrainer(Loop[Tensor]):
         return (y.reshape(-1) > 0).long() if self.net.outputs == 1 else y
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the network's own state that a resumed run needs to continue exactly."""
+        """Everything, apart from the network's state, that a resumed run needs to continue exactly."""
         return {**super().state_dict(), "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ class Preactivation(NamedTuple):
 class Fields(NamedTuple):
     """A Gaussian factor exp(field·s − ½·precision·s²) on a variable s: (B, A) on activations, (H, G) on weights.
 
-    A precision of ``None`` means that s² is constant (s = ±1), so that the quadratic term says nothing.
+    A precision of ``None`` means that s² is constant (s = ±1), so the quadratic term has no effect.
     """
 
     field: Tensor
@@ -62,8 +62,8 @@ class Response(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What an output is told: labels, and what else its likelihood needs (standard normal draws of a sampled one, the
-    noise variance of a Gaussian one, else ``None``)."""
+    """What an output is given: the labels, and what else its likelihood needs (standard normal draws for a sampled
+    output, the noise variance for a Gaussian one, else ``None``)."""
 
     labels: Tensor
     noise: Tensor | None

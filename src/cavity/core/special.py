@@ -6,8 +6,8 @@ made by `scripts/fit_special.py`, one in r = 1/(4 + a), one in y = 8r − 1; eac
     Mills ratio      R(a) = Q(a)/N(a) = r · MILLS(r)
     next remainder   J(a) = r · NEXT(y),  where R = 1/(a + 1/(a + J)) and J ≈ 2/a
 
-With J the differences that would cancel in the tails are formed on paper, and exp is the only transcendental
-function of the hot path. Temporaries are reused in place: autograd through them is not supported.
+J makes it possible to form analytically the differences that would cancel in the tails, and exp is the only
+transcendental function on the hot path. Temporaries are reused in place, so autograd is not supported.
 
 Errors are below 8 machine epsilons of |f| + Σ |x ∂f/∂x|, the value and what a relative change of the inputs
 makes of it; below 16 for `hazard_slope`, `tail_variance` and the second output of `sign_response`.
@@ -117,16 +117,16 @@ def erfcx(x: Tensor) -> Tensor:
 
 
 class PreparedSign(NamedTuple):
-    """What `sign_gradient` needs of B, computed once for many u; both have the shape of B."""
+    """The part of `sign_gradient` that depends on B, computed once for many u; both have the shape of B."""
 
     scale: Tensor  # sign(B) √(2π)/(1 − e^{−2|B|}) = √(π/2) (1/tanh B + sign B)
     twice: Tensor  # 2B
 
 
 def prepare_sign(B: Tensor) -> PreparedSign:
-    """The part of `sign_gradient` that depends on B alone; B = ±inf is a known sign (a label), B = 0 none.
+    """Prepare B for `sign_gradient`; B = ±inf is a known sign (a label), B = 0 an unknown one.
 
-    coth, because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
+    It uses coth because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
     """
     return PreparedSign(_coth(B).add_(_side(B)).mul_(SQRT_HALF_PI), 2 * B)
 
@@ -140,13 +140,13 @@ def sign_gradient(B: Tensor, u: Tensor) -> Tensor:
 
 
 def sign_gradient_prepared(prepared: PreparedSign, u: Tensor) -> Tensor:
-    """κ(B, u) of `sign_gradient` with the part of B from `prepare_sign`: one exponential, two divisions.
+    """κ(B, u) of `sign_gradient`, given `prepare_sign(B)`: one exponential, two divisions.
 
     Φ(u) = [u ≥ 0] − sign(u) N(u) R(|u|), so dividing by N leaves
 
         κ = 1/(E − sign(u) R(|u|)),  E = scale · e^{u²/2 + min(2B sign(u), 0)}
 
-    If u and B disagree in sign the two terms add; if they agree, |E| ≥ 2R and no digit is lost. Where E
+    If u and B differ in sign, the two terms add; if they agree, |E| ≥ 2R and no digits are lost. Where E
     overflows, κ is 0.
     """
     side = _side(u)
@@ -174,7 +174,7 @@ def sign_response(B: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def tanh(h: Tensor) -> Tensor:
-    """tanh h; in compiled float32 code h P(h²)/Q(h²), several times faster than what the compiler has."""
+    """tanh h; in compiled float32 code h P(h²)/Q(h²), several times faster than the compiler's own."""
     if h.dtype == torch.float64 or not torch.compiler.is_compiling():
         return torch.tanh(h)
     numerator, denominator = _tanh_quotient(h)
@@ -206,8 +206,8 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
 
         1 − |x̂| = 2Q(|u|) = 2N(u) R(|u|),    x̂ = √(2/π) (u − u³/6 + u⁵/40 − u⁷/336 + u⁹/3456 − …)
 
-    The series serves float32 below |u| = 0.5, where the first digits of 1 − 2Q cancel. Outside compiled code torch's
-    own functions are faster: one pass each instead of one for every operation.
+    The series is for float32 below |u| = 0.5, where leading digits of 1 − 2Q cancel. Outside compiled code torch's
+    own functions are faster: they make one pass each instead of one per operation.
     """
     if not torch.compiler.is_compiling():
         tail = torch.special.erfc(u.abs() / SQRT_2)
@@ -252,9 +252,9 @@ def _hazard_and_excess(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _side(u: Tensor) -> Tensor:
-    """±1 by the sign bit of u, so that +0 and −0 each fall on one side.
+    """±1 by the sign bit of u, so that +0 gives 1 and −0 gives −1.
 
-    Outside compiled code a product with it is many times faster than `torch.where`.
+    Outside compiled code, multiplying by it is many times faster than `torch.where`.
     """
     return torch.copysign(u.new_ones(()), u)
 

@@ -1,4 +1,4 @@
-"""Classification in scikit-learn's manners."""
+"""A scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cavity.training.callbacks import Callback
 
 Entropies = Uncertainty[NDArray[np.float64]]
 
-#: An argmax needs somebody to win against: with one class in the data there is a second unit, of no class.
+#: An argmax needs two units: with only one class in the data, the second unit stands for no class.
 FEWEST_UNITS = 2
 
 
 class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # type: ignore[misc]
     """A network trained by message passing, for labels of any type.
 
-    The defaults suit tables: one hidden layer of 501 sign units with real (Gaussian) weights. ``weights="binary"`` is
-    the network of ±1 weights that ships as bits; it likes wide data such as images, because a ±1 weight cannot ignore
-    a feature that is only noise.
+    The defaults suit tabular data: one hidden layer of 501 sign units with real (Gaussian) weights.
+    ``weights="binary"`` gives ±1 weights, which can be exported as bits. It suits wide data such as images, because a
+    ±1 weight cannot ignore a noisy feature.
 
     Parameters
     ----------
@@ -38,33 +38,34 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     algorithm : message passing by name. The cheapest is the default because with real weights and several epochs the
         others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
-    batch_size : samples per mini-batch; None is 32, less for small data and up to 128 for large.
-    rho : power of the posterior as the next prior, one number or one per layer; None is 1 for Gaussian weights and in
-        ``partial_fit``, else what polarises the weights within ``epochs``, and 0.9 for the last layer.
-    damping : of the weight means, one number or one per layer.
-    inner_iterations : message passing iterations in a mini-batch.
-    bias : a threshold for each unit; None: for Gaussian weights.
+    batch_size : samples per mini-batch; None means 32, fewer for small data sets and up to 128 for large ones.
+    rho : the posterior is raised to this power to become the next prior; one number, or one per layer. None means 1 for
+        Gaussian weights and in ``partial_fit``; else 0.9 for the last layer, and a value that polarises the weights
+        within ``epochs`` for the others.
+    damping : how much of the old weight means is kept; one number, or one per layer.
+    inner_iterations : message passing iterations per mini-batch.
+    bias : whether units have a bias; None means only with Gaussian weights.
     density : fraction of the weights that exist.
     init : spread of the initial weights.
-    standardize : whether inputs are brought to mean 0 and variance 1, with the statistics of the first call of ``fit``
-        or ``partial_fit``.
+    standardize : whether to scale inputs to mean 0 and variance 1, with the statistics of the first call of ``fit`` or
+        ``partial_fit``.
     early_stopping : hold out ``validation_fraction`` of the samples, stop when their NLL has not improved for
         ``patience`` epochs, and keep the best epoch.
-    compile : whether to fuse elementwise work by torch.compile; "auto": if the run is long enough to earn it back.
-    random_state : seed of the initial weights, of the order of samples and of the validation split.
+    compile : whether to use torch.compile; "auto" does if the run is long enough for it to pay.
+    random_state : seed of the initial weights, the order of samples and the validation split.
     verbose : show the progress of ``fit``, with the time left.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_ (for data with column names), network_ (a ``cavity.Network``), scaler_
-    (a ``StandardScaler`` or None), history_ (one ``cavity.metrics.EpochRecord`` an epoch of ``fit``), n_steps_,
+    (a ``StandardScaler`` or None), history_ (one ``cavity.metrics.EpochRecord`` per epoch of ``fit``), n_steps_,
     n_epochs_.
     """
 
     classes_: NDArray[Any]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingClassifier:
-        """Train anew on X (samples, features) and labels y (samples,)."""
+        """Train from scratch on X (samples, features) and labels y (samples,)."""
         X, y = self._labelled(X, y, reset=True)
         self.classes_, indices = np.unique(y, return_inverse=True)
         self._start(X)
@@ -74,10 +75,10 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> MessagePassingClassifier:
-        """One pass over (X, y) with the posterior so far as the prior; nothing else is remembered of earlier data.
+        """One pass over (X, y) with the current posterior as the prior; no earlier data are kept.
 
-        The first call needs all ``classes`` that will ever come, and fixes the standardisation by its own X: give it
-        more than a few samples, or standardise yourself.
+        The first call must list all ``classes`` that will ever occur. It also fixes the standardisation from its own X,
+        so give it more than a few samples, or standardise the data yourself.
         """
         first = not hasattr(self, "network_")
         X, y = self._labelled(X, y, reset=first)
@@ -91,7 +92,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
                 raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
         unknown = np.setdiff1d(y, known)
         if len(unknown):
-            raise ValueError(f"y must hold labels out of classes {known}, got {unknown}")
+            raise ValueError(f"y must only hold labels from classes {known}, got {unknown}")
         if first:
             self.classes_ = known
             self._start(X)
@@ -99,9 +100,9 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return self
 
     def predict(self, X: ArrayLike, method: str = "bayes") -> NDArray[Any]:
-        """Labels (samples,): the most probable under the posterior ("bayes") or of the most probable weights ("point").
+        """Labels (samples,), from the posterior ("bayes") or from the most probable weights ("point").
 
-        "bayes" is the default: it is what ``predict_proba`` says. "point" is what a network exported as bits says.
+        "bayes" agrees with ``predict_proba``, "point" with a network exported as bits.
         """
         x = self._checked(X)
         if method == "bayes":
@@ -109,13 +110,13 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return self._labels(self._exact().predict(x, method))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Bayesian probabilities (samples, classes), in the order of ``classes_``: one pass of the moments."""
+        """Bayesian probabilities (samples, classes), in the order of ``classes_``, from one pass of the moments."""
         return self._proba(self._checked(X)).numpy()
 
     def predictive_entropy(self, X: ArrayLike, n: int = 30, random_state: int | None = None) -> Entropies:
         """Entropy of the predictions (samples,) in nats, as (total, aleatoric, epistemic), from ``n`` weight draws.
 
-        The epistemic part is the mutual information of label and weights: see ``cavity.analysis.uncertainty``.
+        The epistemic part is the mutual information of label and weights; see ``cavity.uncertainty``.
         """
         x = self._checked(X)
         if len(self.classes_) == 1:
@@ -124,11 +125,11 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return Uncertainty(*(part.numpy() for part in parts))
 
     def predict_with(self, X: ArrayLike, weights: Sequence[NDArray[np.float32]]) -> NDArray[Any]:
-        """Labels (samples,) of the network with the given weights, such as one draw of ``sample``."""
+        """Labels (samples,) predicted with the given weights, such as one draw of ``sample``."""
         return self._labels(self._predict_with(X, weights))
 
     def _labels(self, indices: Tensor) -> NDArray[Any]:
-        # With known weights the unit of no class may win; there is only one class to predict then.
+        # With a single class, the unit that stands for no class may win; there is only one class to predict then.
         labels: NDArray[Any] = self.classes_[indices.clamp_max(len(self.classes_) - 1).numpy()]
         return labels
 

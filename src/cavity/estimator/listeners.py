@@ -1,4 +1,4 @@
-"""Listeners of a fit: keep the best state, estimate the noise, show progress."""
+"""Callbacks of a fit: keep the best state, estimate the noise, show progress."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from cavity.core.pasp import StepInfo
     from cavity.training.trainer import Trainer
 
-#: No noise variance below this share of the target's own: a network that fits every sample must not become certain.
+#: The least noise, as a fraction of the target's variance: a network that fits every sample must not become certain.
 SMALLEST_NOISE = 1e-3
-#: Seconds of training from which on, and between which, the time left is told.
+#: Seconds before the time left is first shown, and between updates.
 PATIENCE = 2.0
 
 
 class KeepBest(Callback):
-    """Stops when the validation NLL has not improved for ``patience`` epochs; ``restore`` brings the best back."""
+    """Stops when the validation NLL has not improved for ``patience`` epochs; ``restore`` loads the best epoch."""
 
     def __init__(self, patience: int) -> None:
         self.patience, self.waited = patience, 0
@@ -62,8 +62,8 @@ def mean_residual(net: Network, x: Tensor, y: Tensor) -> float:
 
 
 class EstimateNoise(Callback):
-    """ν ← mean over the data of (y − ω)²: what the fit leaves over. The variance of a prediction, V + ν, adds to it the
-    doubt about the fit, which makes up for ν being small where the data are fitted too well."""
+    """ν ← mean over the data of the squared residual (y − ω)². The variance of a prediction, V + ν, adds the
+    uncertainty of the fit, which compensates for a ν that is too small because of overfitting."""
 
     def __init__(self, x: Tensor, y: Tensor) -> None:
         self.x, self.y = x, y
@@ -78,7 +78,7 @@ class EstimateNoise(Callback):
 
 
 class TellTimeLeft(Callback):
-    """Prints after an epoch how long the others will take, where that is worth knowing."""
+    """Prints after an epoch how long the rest will take, every few seconds."""
 
     def __init__(self, console: Console, epochs: int) -> None:
         self.console, self.epochs = console, epochs
@@ -96,7 +96,7 @@ class TellTimeLeft(Callback):
 
 @contextmanager
 def display(verbose: bool, epochs: int, steps_per_epoch: int) -> Iterator[list[Callback]]:
-    """Listeners that show a growing table with the time left in a terminal or notebook, lines elsewhere, or nothing."""
+    """Callbacks that show a live table in a terminal or notebook, or lines elsewhere; none unless ``verbose``."""
     if not verbose:
         yield []
         return

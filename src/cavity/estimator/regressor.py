@@ -1,4 +1,4 @@
-"""Regression in scikit-learn's manners."""
+"""A scikit-learn regressor."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cavity.estimator.base import MessagePassingEstimator
 from cavity.estimator.listeners import SMALLEST_NOISE, EstimateNoise, mean_residual
 from cavity.training.callbacks import Callback
 
-#: Variance of the noise that training starts from, in units of the target's own: between all and nothing explained.
+#: Initial variance of the noise, as a fraction of the target's variance.
 FIRST_NOISE = 0.3
-#: In a stream that first guess counts as so many samples,
+#: In a stream, the initial noise counts as this many samples,
 GUESSED = 10
-#: and the noise is that of about so many last ones.
+#: and the noise is averaged over about this many of the latest.
 REMEMBERED = 1000
 
 
@@ -28,12 +28,11 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     """A network trained by message passing on y = z + noise, with error bars.
 
     Parameters and attributes are those of ``MessagePassingClassifier``, without classes. The target is standardised
-    inside, and the variance of its noise is estimated during training: ``noise_`` is its standard deviation in units of
-    y.
+    internally, and its noise is estimated during training: ``noise_`` is its standard deviation in units of y.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
-        """Train anew on X (samples, features) and real y (samples,)."""
+        """Train from scratch on X (samples, features) and real y (samples,)."""
         X, y = self._measured(X, y, reset=True)
         self._start(X)
         self._scale_target(y)
@@ -43,7 +42,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
-        """One pass over (X, y) with the posterior so far as the prior. The first call fixes the scales of X and y."""
+        """One pass over (X, y) with the current posterior as the prior. The first call fixes the scales of X and y."""
         first = not hasattr(self, "network_")
         X, y = self._measured(X, y, reset=first)
         if first:
@@ -57,7 +56,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     def predict(
         self, X: ArrayLike, method: str = "bayes", return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Values (samples,): the posterior mean ("bayes") or those of the most probable weights ("point").
+        """Values (samples,): the posterior mean ("bayes"), or those of the most probable weights ("point").
 
         ``return_std=True`` adds the standard deviation of y, noise included, under the posterior.
         """
@@ -69,7 +68,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return mean, self.y_scale_ * np.sqrt(V + self._gaussian().noise)
 
     def predict_with(self, X: ArrayLike, weights: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-        """Values (samples,) of the network with the given weights, such as one draw of ``sample``."""
+        """Values (samples,) predicted with the given weights, such as one draw of ``sample``."""
         return self._in_units(self._predict_with(X, weights))
 
     @property
@@ -78,7 +77,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return float(self.y_scale_ * np.sqrt(self._gaussian().noise))
 
     def _follow_noise(self, x: Tensor, t: Tensor) -> None:
-        """ν of a stream: a running mean of what the fit leaves over, (t − ω)²."""
+        """ν of a stream: a running mean of the squared residual (t − ω)²."""
         output, before = self._gaussian(), min(self.n_samples_seen_ + GUESSED, REMEMBERED)
         left_over = mean_residual(self.network_, x, t)
         output.noise = max((before * output.noise + len(x) * left_over) / (before + len(x)), SMALLEST_NOISE)

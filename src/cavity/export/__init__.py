@@ -1,4 +1,4 @@
-"""Networks that leave Python: one bit a weight, in NumPy, in C99 or in ONNX.
+"""Export of trained networks, with one bit per weight, for NumPy, C99 or ONNX.
 
     run = cavity.runs.open_run("runs/first")
     trained = cavity.export.Trained.of(run)                      # or Trained(net, Inputs.pixels(mean, std), classes)
@@ -6,7 +6,7 @@
     cavity.export.to_c(trained, "net.c")
     cavity.export.to_onnx(trained, "net.onnx", method="bayes")
 
-Importing this package is cheap: torch is imported with the first name that needs it.
+Importing this package is cheap: torch is imported when a name first needs it.
 """
 
 from typing import TYPE_CHECKING

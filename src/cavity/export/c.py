@@ -1,8 +1,8 @@
 """A network as C99: one header and one source, constant weights, no heap, no floating point, no global state.
 
-The first layer looks sums of inputs up in small tables (``c_sums.py``), all others are XNOR and popcount on 64-bit
-words. On x86 with GCC or Clang the processor's AVX2 and popcount instructions are used where it has them, whatever the
-source was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
+The first layer looks up sums of inputs in small tables (``c_sums.py``); the others use XNOR and popcount on 64-bit
+words. On x86 with GCC or Clang, AVX2 and popcount instructions are used if the processor has them, whatever the source
+was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cavity.export.c_sums import byte_rows, columns_of, padded
 from cavity.packed.description import FRACTION_BITS, Description, Weights, word_count, words_of
 
 NARROW = 1 << 31
-#: mean and std of real inputs are listed in the header up to so many features.
+#: The header lists the mean and std of real inputs up to this many features.
 LISTED_FEATURES = 1024
 
 
@@ -52,9 +52,9 @@ class _Writer:
 
     def header(self) -> str:
         p, P, net = self.p, self.P, self.net
-        names = f"\n/* The names of the classes, in UTF-8. */\nextern const char *const {p}_classes[{P}_CLASSES];\n"
-        return f"""/* Written by cavity {__version__}: a network {"-".join(map(str, net.sizes))} of one bit a weight.
- * No heap, no floating point, no global state: {self.stack()} bytes of stack for its intermediate results.
+        names = f"\n/* Class names in UTF-8. */\nextern const char *const {p}_classes[{P}_CLASSES];\n"
+        return f"""/* Written by cavity {__version__}: network {"-".join(map(str, net.sizes))}, one bit per weight.
+ * No heap, no floating point, no global state; {self.stack()} bytes of stack for intermediate results.
  * {self.about_inputs()}
  */
 #ifndef {P}_H
@@ -89,7 +89,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     def about_inputs(self) -> str:
         inputs = self.net.inputs
         if inputs.kind == "pixels":
-            return f"A sample is {inputs.features} pixels from 0 to {inputs.white}, as they come from the image."
+            return f"A sample is {inputs.features} pixels from 0 to {inputs.white}, unscaled."
         assert inputs.mean is not None
         assert inputs.std is not None
         text = (
@@ -97,7 +97,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
             "cut to 32 bits"
         )
         if len(inputs.mean) > LISTED_FEATURES:
-            return f"{text}; mean and std of each feature are those of the training data."
+            return f"{text}; mean and std are those of the training data."
         pairs = zip(inputs.mean.tolist(), inputs.std.tolist(), strict=True)
         listed = "".join(f"\n *   {mean!r} {std!r}" for mean, std in pairs)
         return f"{text}; mean and std of {'each feature' if len(inputs.mean) > 1 else 'all features'}:{listed}"
@@ -126,7 +126,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
 
     def preamble(self, header_name: str) -> str:
         p, P = self.p, self.P
-        return f"""/* Written by cavity {__version__}; {header_name} says what is in here. */
+        return f"""/* Written by cavity {__version__}; see {header_name}. */
 #include "{header_name}"
 
 #include <string.h>
@@ -159,7 +159,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
 """
 
     def constants(self, number: int, layer: Weights) -> str:
-        """The arrays of one layer; scores that are the same for all units need none."""
+        """The arrays of one layer; base scores that are the same for all units need no array."""
         p, widths = self.p, self.widths[number]
         planes = {"sign": layer.sign if layer.mask is None else layer.sign & layer.mask, "mask": layer.mask}
         there = {f"{p}_{name}{number}": bits for name, bits in planes.items() if bits is not None}

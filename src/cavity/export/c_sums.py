@@ -1,9 +1,10 @@
 """C99 for the first layer: Σ_i w_ki q_i of all units k, where w is a matrix of bits and q are whole numbers.
 
-Eight inputs have 256 sums of a subset, and the bits of a unit's weights choose one of them: a table serves all units,
-and no input is ever multiplied. The matrix is laid out for this, byte g of unit k at [g · units + k].
+Eight inputs have 256 subset sums, and the bits of a unit's weights choose one of them. So one table serves all units,
+and no input is ever multiplied. The matrix is laid out accordingly, with byte g of unit k at [g · units + k].
 
-With AVX2 a shuffle looks 32 units up at once in tables of 16 bytes, the sums of four inputs' lower or upper four bits.
+With AVX2, one shuffle looks up 32 units at once in tables of 16 bytes: the subset sums of the lower or upper four bits
+of four inputs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: Units are padded to this many, the bytes of an AVX2 register.
+#: Units are padded to a multiple of this, the bytes of an AVX2 register.
 LANES = 32
 #: Inputs whose tables are held at once.
 CHUNK = 512
@@ -22,7 +23,7 @@ def padded(units: int) -> int:
 
 
 def byte_rows(width: int) -> int:
-    """Bytes that hold the bits of so many inputs; an even number, because pairs are added before they are widened."""
+    """Bytes for the bits of ``width`` inputs; even, because pairs are added before they are widened."""
     return 2 * -(-width // 16)
 
 
@@ -38,7 +39,7 @@ def columns_of(bits: NDArray[np.bool_], widths: list[int]) -> NDArray[np.uint8]:
 
 
 def sums(p: str, P: str, units: int, pixels: bool, sum_type: str) -> str:
-    """The function that adds up; with pixels, also by AVX2 where ``fast`` says so."""
+    """The summing function; for pixels it also has an AVX2 version, used if ``fast``."""
     table = "uint16_t" if pixels else "int64_t"
     shortcut = f"""#ifdef {P}_AVX2
   if (fast) {{
@@ -47,7 +48,7 @@ def sums(p: str, P: str, units: int, pixels: bool, sum_type: str) -> str:
   }}
 #endif
 """
-    portable = f"""/* acc[k] += the sum of those of n inputs whose bit is set in column k of w. */
+    portable = f"""/* acc[k] += the sum of the n inputs whose bit is set in column k of w. */
 {P}_INLINE void {p}_sums(const {p}_input *x, int n, const uint8_t *w, {sum_type} *acc, int fast)
 {{
   int g, b, j, k;
@@ -69,7 +70,7 @@ def _avx2(p: str, P: str, units: int, sum_type: str) -> str:
     return f"""#ifdef {P}_AVX2
 #include <immintrin.h>
 
-/* The 16 sums of a subset of four numbers. */
+/* The 16 subset sums of four numbers. */
 __attribute__((target("avx2"))) static inline __m128i {p}_subsets(int a, int b, int c, int d)
 {{
   const __m128i low = _mm_add_epi8(_mm_and_si128(_mm_set1_epi16((short)0xff00), _mm_set1_epi8((char)a)),
@@ -84,7 +85,7 @@ __attribute__((target("avx2"))) static inline __m256i {p}_look_up(const __m128i 
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table)), index);
 }}
 
-/* What follows, 32 units at once: an input is 16 h + l, sums of h and of l are at most 60 for four inputs. */
+/* As below, 32 units at once: an input is 16 h + l; sums of h and of l over four inputs are at most 60. */
 __attribute__((target("avx2"))) static void {p}_sums_avx2(const uint8_t *x, int n, const uint8_t *w, {sum_type} *acc)
 {{
   const __m256i nibble = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from cavity.export.trained import ExportError
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-#: C99 promises 63 significant characters; the longest that is appended to a prefix has 20.
+#: C99 guarantees 63 significant characters; at most 20 are appended to a prefix.
 LONGEST_PREFIX = 40
-#: What a compiler must take as one string (C99, 5.2.4.1).
+#: Every compiler must accept a string of this length (C99, 5.2.4.1).
 LONGEST_STRING = 4000
 
 
 def checked_prefix(prefix: str) -> str:
-    """The prefix of all names, if it can be one."""
+    """The prefix if it is valid in C, else ValueError."""
     if not IDENTIFIER.fullmatch(prefix) or len(prefix) > LONGEST_PREFIX:
         raise ValueError(
             f"prefix must be a letter followed by letters, digits and underscores, at most {LONGEST_PREFIX}, "
@@ -28,7 +28,7 @@ def checked_prefix(prefix: str) -> str:
 
 
 def prefix_of(stem: str) -> str:
-    """A prefix made of a file's name."""
+    """A prefix made from a file name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", stem)[:LONGEST_PREFIX]
     return name if IDENTIFIER.fullmatch(name) else f"net_{name}"[:LONGEST_PREFIX]
 
@@ -41,7 +41,7 @@ def checked_file_name(name: str) -> str:
 
 
 def string(text: str) -> str:
-    """A string literal of the text in UTF-8; octal escapes leave nothing to trigraphs and character sets."""
+    """A string literal of the text in UTF-8; octal escapes avoid trigraphs and character sets."""
     plain = "".join(
         chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode()
     )
@@ -51,7 +51,7 @@ def string(text: str) -> str:
 
 
 def array(declaration: str, items: Iterable[str], per_line: int) -> str:
-    """A constant with its values, ``per_line`` of them in a line."""
+    """A constant array with ``per_line`` values per line."""
     listed = list(items)
     lines = [", ".join(listed[start : start + per_line]) for start in range(0, len(listed), per_line)]
     return f"static const {declaration} = {{\n  " + ",\n  ".join(lines) + "\n};\n"

@@ -17,7 +17,7 @@ FLOAT, UINT8, INT64, DOUBLE = 1, 2, 7, 11
 
 
 class Graph:
-    """Nodes and constants, in the order they were made."""
+    """Nodes and constants, in order of creation."""
 
     def __init__(self) -> None:
         try:
@@ -61,7 +61,7 @@ class Graph:
     ) -> bytes:
         """The serialised model; inputs and outputs are (name, type, columns), columns None for a vector.
 
-        The names of the classes are its metadata entry ``classes``, a JSON list.
+        Class names are stored in the metadata entry ``classes``, as a JSON list.
         """
         helper = self.onnx.helper
 

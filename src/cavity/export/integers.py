@@ -4,9 +4,9 @@ The network computes z_k = Σ_i w_ki (p_i/white − μ_i)/s_i + b_k of pixels p.
 
     z_k ≥ 0   ⟺   Σ_i w_ki p_i ≥ T_k = white (Σ_i w_ki μ_i − s b_k)
 
-and the left side is a whole number, so T_k may be rounded up: the standardisation is gone. With several s (colour
-channels) the sums of each are multiplied by a_i = round(2^24 s_min/s_i) first, and T_k is formed with the same a_i.
-Real inputs are standardised and rounded to multiples of 2^-16 instead. T_k is a rational number until it is rounded.
+and the left side is an integer, so T_k may be rounded up: no standardisation is left. With several s (colour channels)
+the sum of each channel is first multiplied by a_i = round(2^24 s_min/s_i), and T_k is formed with the same a_i. Real
+inputs are standardised and rounded to multiples of 2^-16 instead. T_k is an exact fraction until it is rounded.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ from cavity.packed.description import FRACTION_BITS, Description, InputCode, Out
 
 #: Bits of the factors a_i, as many as a float32 has.
 FACTOR_BITS = 24
-#: Bits behind the point of scores that are compared with each other, where the first layer is the last.
+#: Fractional bits of scores that are compared with each other, in a network of one layer.
 SCORE_BITS = 16
 #: More scales than this mean a table, not an image with channels.
 LARGEST_GROUPS = 16
 
 
 def describe(trained: Trained) -> Description:
-    """The network in integers; ExportError where it is none of sign units with weights −1, 0 and 1."""
+    """The network in integers; ExportError unless it has sign units and weights −1, 0 and 1."""
     net = trained.net
     require_dense(net)
     for number, activation in enumerate(net.activations):
         if not isinstance(activation, Sign):
             raise ExportError(
-                f"activation {number} is {type(activation).__name__}: only sign activations are one bit, "
-                "so that layers above become XNOR and popcount"
+                f"activation {number} is {type(activation).__name__}: only sign activations can be exported as bits"
             )
     output = _output(net)
     weights = [_weights(number, layer) for number, layer in enumerate(net.weighted())]
@@ -51,7 +50,7 @@ def describe(trained: Trained) -> Description:
     whole = [round(offset * (1 << shift)) if compared else math.ceil(offset) for offset in offsets]
     layers = (Weights(first.sign, first.mask), *weights[1:])
     if max(map(abs, whole)) >= 1 << 62:
-        raise ExportError("mean and std of the inputs are so far apart that offsets do not fit into 64 bits")
+        raise ExportError("the mean of the inputs is too large for their std: offsets do not fit into 64 bits")
     return Description(code, layers, np.array(whole, np.int64), shift, output, trained.classes)
 
 
@@ -59,9 +58,9 @@ def _output(net: Network) -> Output:
     if isinstance(net.output, ArgMax):
         return "argmax"
     if not isinstance(net.output, Label):
-        raise ExportError(f"output is {type(net.output).__name__}: only argmax and label outputs are classes")
+        raise ExportError(f"output is {type(net.output).__name__}: only argmax and label outputs can be exported")
     if net.outputs != 1:
-        raise ExportError(f"output is {net.outputs} labels: only one label, or an argmax, is exported")
+        raise ExportError(f"output is {net.outputs} labels: only a single label or an argmax can be exported")
     return "label"
 
 
@@ -100,16 +99,16 @@ def _pixels(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]
     scales = [(scale, len(list(same))) for scale, same in groupby(std)]
     if len(scales) > LARGEST_GROUPS:
         raise ExportError(
-            f"the pixels have {len(scales)} different std: at most {LARGEST_GROUPS} groups of neighbours, such as the "
-            "channels of an image, stay whole numbers (--inputs real takes any)"
+            f"the pixels have {len(scales)} different std: at most {LARGEST_GROUPS} groups of adjacent pixels, such as "
+            "colour channels, can be exported (--inputs real takes any number)"
         )
     smallest = min(std)
     unit = Fraction(1 << FACTOR_BITS) if len(scales) > 1 else Fraction(1)
-    # A group so wide that its factor vanishes weighs less than a rounding error of the narrowest; 1 is nearest.
+    # A group with so large a std that its factor rounds to 0 weighs less than a rounding error of the smallest std.
     factors = [max(1, round(unit * smallest / scale)) for scale, _ in scales]
     groups = tuple((width, factor) for (_, width), factor in zip(scales, factors, strict=True))
     a = [factor for width, factor in groups for _ in range(width)]
-    # Floats are whole numbers over a power of two: over the largest of these, sums are of Python's whole numbers.
+    # Floats are integers over a power of two; over the largest of these, the sums are exact Python integers.
     below = max(centre.denominator for centre in mean)
     centres = np.array([factor * int(centre * below) for factor, centre in zip(a, mean, strict=True)], object)
     sums = _ternary(weights).astype(object) @ centres

@@ -1,7 +1,7 @@
-"""ONNX models of a network. Both take samples as they are: ``x`` (samples, features), uint8 pixels or float32 numbers.
+"""ONNX models of a network. Both take unscaled samples: ``x`` (samples, features), uint8 pixels or float32 numbers.
 
-The point-wise one gives ``class`` (int64 index) and ``scores``; it computes the integers of ``packed.description`` in
-floating point wide enough for them, so no rounding can change a class. The Bayesian one gives ``probabilities``.
+The point-wise model returns ``class`` (int64 index) and ``scores``. It computes the integers of ``packed.description``
+in a float type that holds them exactly, so rounding cannot change a class. The Bayesian one returns ``probabilities``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cavity.export.onnx_classes import argmax_probabilities, label_probabilities
 from cavity.export.trained import ExportError, Inputs, Trained, require_dense
 from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
 
-#: Whole numbers up to these are exact.
+#: Integers up to these are exact.
 EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
 
 
@@ -64,7 +64,7 @@ def _integers(g: Graph, code: InputCode, wide: bool) -> str:
 
 
 def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
-    """Transposed weights (inputs, outputs), a byte each in the file; times the factors of the inputs."""
+    """Transposed weights (inputs, outputs), stored as one byte each, times the factors of the inputs."""
     w = np.where(layer.sign, 1, -1) * (1 if layer.mask is None else layer.mask)
     matrix = g.cast(g.constant(w.T, np.int8), DOUBLE if wide else FLOAT)
     if factors is None or (factors == 1).all():
@@ -73,7 +73,7 @@ def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = N
 
 
 def bayesian_model(trained: Trained) -> bytes:
-    """Class probabilities of the posterior: one pass of the moments, and the output's own integral."""
+    """Class probabilities of the posterior: one pass of the moments, then the output's integral."""
     net = trained.net
     require_dense(net)
     g = Graph()

@@ -1,4 +1,4 @@
-"""The moments of the posterior going up a network of sign units, as ONNX (see ``inner.skeleton.sweep_up``).
+"""Posterior moments going up a network of sign units, as ONNX (see ``cavity.core.sweep``).
 
     ω = Σ_i m x̂,   V = Σ_i (m² Δ + σ E[x²]),   x̂ = erf(u/√2),   1 − |x̂| = 2Q(|u|),   u = ω/√(V + ν)
 
@@ -32,7 +32,7 @@ def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
     for number, activation in enumerate(net.activations):
         if not isinstance(activation, Sign):
             raise ExportError(
-                f"activation {number} is {type(activation).__name__}: the moments of sign activations only are exported"
+                f"activation {number} is {type(activation).__name__}: only sign activations can be exported"
             )
     first, *above = net.weighted()
     pre = _first(g, first, x)
@@ -43,7 +43,7 @@ def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
 
 
 def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """m and σ without the bias's column, transposed, and the bias's own."""
+    """m and σ without the bias column, transposed, and those of the bias."""
     m, sigma = (tensor.float().cpu().numpy() for tensor in (layer.mean, layer.variance))
     if layer.coupling.bias:
         return m[:, :-1].T, sigma[:, :-1].T, m[:, -1], sigma[:, -1]
@@ -52,7 +52,7 @@ def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
 
 
 def _scale(layer: Layer) -> float:
-    """What rounding leaves of a vanished V in units of E[x²]."""
+    """The rounding error of V in units of E[x²]."""
     return layer.prior.largest_square * float(np.finfo(np.float32).eps) * layer.coupling.columns
 
 

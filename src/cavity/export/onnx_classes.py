@@ -1,7 +1,7 @@
 """Class probabilities of Gaussian preactivations, as ONNX: the two quadratures of ``channels.classes``.
 
-Every sample goes to the even grid; those with one narrow class are then done again on the panels of
-``channels.quadrature``, which cost more than everything else, and take the place of the first result.
+Every sample is computed on an even grid. Samples with one narrow class are then recomputed on the panels of
+``channels.quadrature``, which cost more than everything else.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _below_largest(g: Graph, omega: str) -> str:
 
 
 def _ends(g: Graph, omega: str, s: str, reach: float, dtype: type) -> tuple[str, str]:
-    """Where no class can win any more, and where one has won; both (samples, 1)."""
+    """The ends of the integral, below which no class wins and above which one has won; both (samples, 1)."""
     far = g.op("Mul", s, g.constant(reach, dtype))
     low = g.op("ReduceMax", g.op("Sub", omega, far), g.axes(1), keepdims=1)
     return low, g.op("ReduceMax", g.op("Add", omega, far), g.axes(1), keepdims=1)

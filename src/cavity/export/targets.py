@@ -1,4 +1,4 @@
-"""Writing an exported network: whole or not at all, and never over a file that is there unless told to."""
+"""Writing exported networks: all or nothing, and over existing files only with ``force``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cavity.util.files import write_whole
 
 
 def to_packed(trained: Trained, path: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
-    """One bit a weight, for ``cavity.packed.load``; returns the files written."""
+    """One bit per weight, for ``cavity.packed.load``; returns the files written."""
     target = _free(Path(path), force)
     return _write({target: dumps(describe(trained))})
 
@@ -42,7 +42,7 @@ def to_onnx(
     method: Literal["point", "bayes"] = "point",
     force: bool = False,
 ) -> list[Path]:
-    """An ONNX model: classes of the most probable weights ("point") or class probabilities ("bayes")."""
+    """An ONNX model: classes from the most probable weights ("point") or class probabilities ("bayes")."""
     from cavity.export.onnx import bayesian_model, point_model
 
     target = _free(Path(path), force)
@@ -53,11 +53,11 @@ def to_onnx(
 
 def _free(path: Path, force: bool) -> Path:
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+        raise IsADirectoryError(f"{path} is a folder: give a file name")
     if path.exists() and not force:
-        raise FileExistsError(f"{path} exists already: choose another name, or overwrite it with --force")
+        raise FileExistsError(f"{path} already exists: choose another name, or overwrite it with --force")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is no folder: make it first")
+        raise FileNotFoundError(f"{path.parent} is not a folder: create it first")
     return path
 
 

@@ -1,4 +1,4 @@
-"""What an exporter starts from: a network, what its inputs are in the world outside, and its classes' names."""
+"""What is exported: a network, a description of its raw inputs, and its class names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 KINDS = ("pixels", "real")
 WHITE = 255
-#: scikit-learn's digits count the dark dots of a 4×4 block.
+#: scikit-learn's digits count the set pixels of a 4×4 block.
 DIGITS_WHITE = 16
 
 
 class ExportError(ValueError):
-    """A network cannot be exported; the message says what of it, and why."""
+    """A network cannot be exported; the message says which part, and why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """The network takes (v − mean)/std; mean and std are (1,) or (features,) in float64.
 
-    v is the sample itself, any real numbers, where ``white`` is None; else v is pixel/white for whole pixels from 0 to
+    If ``white`` is None, v is the sample itself, any real numbers; else v is pixel/white for integer pixels from 0 to
     ``white``. Use ``Inputs.pixels`` and ``Inputs.real``.
     """
 
@@ -40,15 +40,15 @@ class Inputs:
 
     def __post_init__(self) -> None:
         if self.white is not None and not 1 <= self.white <= WHITE:
-            raise ValueError(f"white must be a whole number from 1 to {WHITE}, got {self.white}")
+            raise ValueError(f"white must be an integer from 1 to {WHITE}, got {self.white}")
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
-            raise ValueError(f"mean and std must be of one length, got shapes {self.mean.shape} and {self.std.shape}")
+            raise ValueError(f"mean and std must have equal lengths, got shapes {self.mean.shape} and {self.std.shape}")
         if not (np.isfinite(self.mean).all() and np.isfinite(self.std).all() and (self.std > 0).all()):
             raise ValueError("mean must be finite and std finite and > 0")
 
     @classmethod
     def pixels(cls, mean: ArrayLike, std: ArrayLike, white: int = WHITE) -> Inputs:
-        """Whole pixels from 0 to ``white``; mean and std are of pixel/white, as in ``cavity.data.Dataset``."""
+        """Integer pixels from 0 to ``white``; mean and std are of pixel/white, as in ``cavity.data.Dataset``."""
         return cls(_statistic(mean), _statistic(std), white)
 
     @classmethod
@@ -67,7 +67,7 @@ def _statistic(values: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A network with all that its exported form must know."""
+    """A network with everything needed to export it."""
 
     net: Network
     inputs: Inputs
@@ -75,7 +75,7 @@ class Trained:
 
     @classmethod
     def of(cls, run: Run, *, inputs: str | None = None) -> Trained:
-        """A run's network; ``inputs`` ("pixels" or "real") where the run does not say what its samples were."""
+        """The network of a run; give ``inputs`` ("pixels" or "real") if the run does not say what its samples were."""
         task = run.load_checkpoint().task
         assert task is not None
         kind = inputs or _kind(run, task.image_shape is not None)
@@ -93,19 +93,16 @@ def _kind(run: Run, images: bool) -> str:
         return "real"
     if Path(run.config.dataset).suffix.lower() == ".npz":
         raise ExportError(
-            f"{run.path} was trained on images of an .npz file, which may be bytes or fractions: say --inputs pixels "
-            "for whole numbers from 0 to 255, or --inputs real"
+            f"{run.path} was trained on images of an .npz file, which may be bytes or fractions: use --inputs pixels "
+            "for integers from 0 to 255, or --inputs real"
         )
     return "pixels"
 
 
 def require_dense(net: Network) -> None:
-    """ExportError unless it is a network of this library, all of dense layers."""
+    """ExportError unless it is a ``Network`` with dense layers only."""
     if not isinstance(net, Network):
-        raise ExportError(f"only networks trained by message passing are exported, got a {type(net).__name__}")
+        raise ExportError(f"only networks trained by message passing can be exported, got a {type(net).__name__}")
     for number, layer in enumerate(net.weighted()):
         if not isinstance(layer.coupling, Dense):
-            raise ExportError(
-                f"layer {number} is {layer.coupling!r}: only dense layers are exported, a convolution would need loops "
-                "over positions that none of the formats written here has"
-            )
+            raise ExportError(f"layer {number} is {layer.coupling!r}: only dense layers can be exported")

@@ -1,8 +1,8 @@
-"""Networks of one bit a weight, in NumPy alone: no torch is imported.
+"""Networks with one bit per weight, using NumPy only: torch is not imported.
 
 net = cavity.packed.load("net.cavity")     # written by cavity export --format packed
 net.predict(pixels)                        # class indices of samples (samples, features)
-net.predict(pixels, names=True)            # the names of the classes
+net.predict(pixels, names=True)            # class names
 """
 
 from cavity.packed.description import Description, InputCode, Weights

@@ -1,11 +1,11 @@
-"""A network of sign units as exact integers: what every exporter writes and the NumPy runtime computes.
+"""A network of sign units in exact integers, as every exporter writes it and the NumPy runtime computes it.
 
 Inputs are integers q_i. The first layer sums them in groups of equal factor a_g, and every layer above sums signs:
 
     first    S_k = Σ_g a_g Σ_{i∈g} w_ki q_i,    score_k = 2^shift S_k − offset_k
     above    score_k = bias_k + Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
 
-with w in {−1, 0, +1}. The class is the first of the largest scores, or 1 where a single score is ≥ 0 and 0 below.
+with w in {−1, 0, +1}. The class is the first of the largest scores. For a single score it is 1 if ≥ 0, else 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Output = Literal["argmax", "label"]
 #: Real inputs are standardised and rounded to multiples of 2^-16, held in 32 bits.
 FRACTION_BITS = 16
 REAL_PLANES = 32
-#: No score may come near the end of int64.
+#: Scores stay well within int64.
 LARGEST_SCORE = 1 << 62
 
 
@@ -31,8 +31,8 @@ LARGEST_SCORE = 1 << 62
 class InputCode:
     """How a sample becomes integers q.
 
-    ``pixels``: q is the sample, whole numbers from 0 to ``white``. ``real``: q = round(2^16 (x − mean)/std), halves to
-    even, with ``mean`` and ``std`` (1,) or (features,), cut to 32 bits. ``groups`` are (width, factor) of neighbouring
+    ``pixels``: q is the sample, integers from 0 to ``white``. ``real``: q = round(2^16 (x − mean)/std), halves to even,
+    clipped to 32 bits, with ``mean`` and ``std`` (1,) or (features,). ``groups`` are (width, factor) of adjacent
     features with a common factor a_g, in order.
     """
 
@@ -48,7 +48,7 @@ class InputCode:
 
     @property
     def planes(self) -> int:
-        """Bits of one q; the last one of a real input counts negative (two's complement)."""
+        """Bits of one q; the last bit of a real input is negative (two's complement)."""
         return self.white.bit_length() if self.kind == "pixels" else REAL_PLANES
 
     @property
@@ -62,14 +62,14 @@ class InputCode:
         return sum(width * abs(factor) for width, factor in self.groups) * self.largest
 
     def plane_weights(self) -> NDArray[np.int64]:
-        """What a bit of each plane is worth, (planes,)."""
+        """The value of a bit in each plane, (planes,)."""
         weights = np.left_shift(np.int64(1), np.arange(self.planes, dtype=np.int64))
         if self.kind == "real":
             weights[-1] = -weights[-1]
         return weights
 
     def encode(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Samples (samples, features) → whole numbers q; ValueError where they are no such samples."""
+        """Samples (samples, features) → integers q; ValueError if the samples are invalid."""
         if self.kind == "pixels":
             return self._pixels(x)
         values = x.astype(np.float64)
@@ -77,13 +77,13 @@ class InputCode:
             raise ValueError(f"X must be finite, it holds NaN or infinity among its {self.features} columns")
         assert self.mean is not None
         assert self.std is not None
-        with np.errstate(over="ignore"):  # what becomes infinite is cut like all that is too large
+        with np.errstate(over="ignore"):  # infinities are clipped like other large values
             scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
         limit = float(1 << (REAL_PLANES - 1))
         return np.clip(scaled, -limit, limit - 1).astype(np.int64)
 
     def _pixels(self, x: NDArray[Any]) -> NDArray[np.uint8]:
-        # NaN compares as false, so one test covers it, too.
+        # NaN compares as false, so this also catches it.
         if x.dtype.kind == "f" and not (np.floor(x) == x).all():
             raise ValueError(
                 f"X must hold whole pixel values from 0 to {self.white} in its {self.features} columns, "
@@ -95,7 +95,7 @@ class InputCode:
         return x.astype(np.uint8, copy=False)
 
     def planes_of(self, q: NDArray[Any]) -> NDArray[np.uint64]:
-        """Whole numbers (samples, features) → (planes, samples, words), group by group."""
+        """Integers (samples, features) → (planes, samples, words), group by group."""
         bits = np.left_shift(1, np.arange(self.planes)).astype(q.dtype)[:, None, None]
         return words_of((q & bits) != 0, [width for width, _ in self.groups])
 
@@ -104,7 +104,7 @@ class InputCode:
 class Weights:
     """w of one layer: ``sign`` (outputs, inputs) is True for +1, ``mask`` False where w = 0 (None: nowhere).
 
-    ``bias`` (outputs,) is −1, 0 or +1; None: there is none, or it is in the first layer's offsets.
+    ``bias`` (outputs,) is −1, 0 or +1; None if there is none, or in the first layer, where it is part of the offsets.
     """
 
     sign: NDArray[np.bool_]
@@ -126,7 +126,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The whole network; ``offsets`` (outputs of the first layer,) int64, ``classes`` the names or nothing."""
+    """The whole network; ``offsets`` (outputs of the first layer,) are int64, ``classes`` the class names or empty."""
 
     inputs: InputCode
     layers: tuple[Weights, ...]
@@ -155,7 +155,7 @@ class Description:
 def words_of(bits: NDArray[np.bool_], widths: Sequence[int]) -> NDArray[np.uint64]:
     """Bits (…, columns) → (…, words): bit i of a group of columns is bit i mod 64 of the group's word i div 64.
 
-    Every group of ``widths`` columns starts a new word; what is left of its last word is 0.
+    Every group of ``widths`` columns starts a new word; the rest of its last word is 0.
     """
     octets = np.zeros((*bits.shape[:-1], 8 * sum(map(word_count, widths))), np.uint8)
     column = octet = 0
@@ -167,5 +167,5 @@ def words_of(bits: NDArray[np.bool_], widths: Sequence[int]) -> NDArray[np.uint6
 
 
 def word_count(bits: int) -> int:
-    """64-bit words that hold so many bits."""
+    """The number of 64-bit words that hold this many bits."""
     return (bits + 63) // 64

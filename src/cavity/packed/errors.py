@@ -1,4 +1,4 @@
-"""What is wrong with a file of packed weights."""
+"""Errors in packed files."""
 
 
 class PackedError(ValueError):

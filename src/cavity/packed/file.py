@@ -1,11 +1,11 @@
-"""The file of a packed network.
+"""The file format of a packed network.
 
     8 bytes   magic
     4 + 4     version and length of the header, unsigned, little-endian
     header    JSON: input code, shapes, which layers have a mask and a bias, output, classes
     body      mean and std of real inputs (float64), offsets (int32 or int64), and for each layer its sign bits, mask
               bits and biases (int8); rows of bits end on a byte, bit i of a row is bit i mod 8 of its byte i div 8
-    32 bytes  SHA-256 of all that comes before
+    32 bytes  SHA-256 of everything before it
 
 Nothing is unpickled, and nothing is allocated beyond a small multiple of the file's own size.
 """
@@ -30,14 +30,14 @@ MAGIC = b"\x89CAVITY\n"
 VERSION = 1
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
-#: No header is near this, even with a group for every pixel; JSON takes up to 30 times its length in memory.
+#: Far more than any header needs, even with a group for every pixel; parsed JSON takes up to 30 times its length.
 MAX_HEADER = 1 << 24
 LARGEST_PIXEL = 255
 LARGEST_SHIFT = 32
 
 
 def dumps(description: Description) -> bytes:
-    """The content of a file."""
+    """The content of the file."""
     inputs, offsets = description.inputs, description.offsets
     narrow = bool((np.abs(offsets) < 1 << 31).all())
     header = {
@@ -69,7 +69,7 @@ def dumps(description: Description) -> bytes:
 
 
 def load(path: str | os.PathLike[str]) -> PackedNetwork:
-    """The network in a file; PackedError says why it is none."""
+    """The network in a file; PackedError if the file is not a valid packed network."""
     path = Path(path)
     with path.open("rb") as stream:
         preamble = stream.read(PREAMBLE.size)
@@ -97,19 +97,19 @@ def _check_preamble(content: bytes, name: str) -> int:
     """The length of the header, if the file is one of ours."""
     if content[: len(MAGIC)] != MAGIC:
         short = len(content) < len(MAGIC) and MAGIC.startswith(content)
-        raise PackedError(f"{name}: {'was cut short' if short else 'is no packed network of cavity'}")
+        raise PackedError(f"{name}: {'was cut short' if short else 'is not a packed network of cavity'}")
     if len(content) < PREAMBLE.size:
         raise PackedError(f"{name}: was cut short within its first {PREAMBLE.size} bytes")
     _, version, length = PREAMBLE.unpack_from(content)
     if version != VERSION:
-        raise PackedError(f"{name}: is a packed network of version {version}, this is cavity for version {VERSION}")
+        raise PackedError(f"{name}: is a packed network of version {version}; this cavity reads version {VERSION}")
     if length > MAX_HEADER:
-        raise PackedError(f"{name}: declares a header of {length} bytes, at most {MAX_HEADER} are read")
+        raise PackedError(f"{name}: declares a header of {length} bytes; at most {MAX_HEADER} are allowed")
     return int(length)
 
 
 class _Reader:
-    """Takes arrays off the body, never more than there is."""
+    """Reads arrays from the body, never beyond its end."""
 
     def __init__(self, body: memoryview) -> None:
         self.body = body
@@ -117,7 +117,7 @@ class _Reader:
     def take(self, count: int, dtype: str) -> NDArray[Any]:
         size = count * np.dtype(dtype).itemsize
         if size > len(self.body):
-            raise ValueError(f"it asks for {size} bytes where {len(self.body)} are left")
+            raise ValueError(f"it needs {size} bytes but only {len(self.body)} are left")
         taken, self.body = self.body[:size], self.body[size:]
         return np.frombuffer(taken, dtype)
 
@@ -126,13 +126,13 @@ class _Reader:
         octets = self.take(rows * ((columns + 7) // 8), "u1").reshape(rows, -1)
         bits = np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
         if bits[:, columns:].any():
-            raise ValueError("bits are set behind the end of a row")
+            raise ValueError("bits are set beyond the end of a row")
         return bits[:, :columns]
 
 
 def _whole(value: object, what: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{what} is {value!r}, expected a whole number from {low} to {high}")
+        raise ValueError(f"{what} is {value!r}, expected an integer from {low} to {high}")
     return value
 
 
@@ -147,7 +147,7 @@ def _assembled(header: dict[str, Any], body: _Reader) -> Description:
     shapes = [_shape(layer["shape"]) for layer in header["layers"]]
     sizes = [inputs.features, *(outputs for outputs, _ in shapes)]
     if not shapes or [columns for _, columns in shapes] != sizes[:-1]:
-        raise ValueError(f"layers of shapes {shapes} do not follow on {inputs.features} inputs")
+        raise ValueError(f"layers of shapes {shapes} do not fit {inputs.features} inputs")
     wide = _whole(header["offset_bytes"], "offset_bytes", 4, 8)
     offsets = body.take(sizes[1], f"<i{wide}").astype(np.int64)
     layers = tuple(_layer(layer, shape, body) for layer, shape in zip(header["layers"], shapes, strict=True))

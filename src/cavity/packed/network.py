@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cavity.packed.description import Description, Weights, word_count, words_of
 
-#: 64-bit words of intermediate results that are held at once: what fits into a processor's cache.
+#: 64-bit words of intermediate results held at once; they fit into the processor's cache.
 WORDS_AT_ONCE = 1 << 17
 
 
 def _count_by_table(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Bits set in each word, by the counts of all 16-bit numbers; for NumPy 1."""
+    """Bits set in each word, by a table of all 16-bit numbers; for NumPy 1."""
     halves = _BITS_OF_SHORTS[np.ascontiguousarray(words).view(np.uint16)]
     counts: NDArray[np.uint8] = halves.reshape(*words.shape, 4).sum(axis=-1, dtype=np.uint8)
     return counts
@@ -69,7 +69,7 @@ def _total(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 class PackedNetwork:
-    """A network of one bit a weight, ready to predict."""
+    """A network with one bit per weight, ready to predict."""
 
     def __init__(self, description: Description) -> None:
         self.description = description
@@ -88,16 +88,16 @@ class PackedNetwork:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes in the order of their indices, or nothing."""
+        """Class names in the order of their indices, or empty."""
         return self.description.classes
 
     def predict(self, X: ArrayLike, *, names: bool = False) -> NDArray[np.int64] | NDArray[np.str_]:
-        """Classes (samples,) of samples (samples, features): indices from 0, or the classes' names.
+        """Classes (samples,) of samples (samples, features): indices from 0, or names.
 
-        Two classes of a label output are 0 for −1 and 1 for +1.
+        For a label output, class 0 is −1 and class 1 is +1.
         """
         if names and not self.classes:
-            raise ValueError("names: this network was exported without the names of its classes")
+            raise ValueError("names must be False: this network was exported without class names")
         scores = self.scores(X)
         guess = scores.argmax(axis=1) if self.description.output == "argmax" else (scores[:, 0] >= 0).astype(np.int64)
         return np.array(self.classes)[guess] if names else guess

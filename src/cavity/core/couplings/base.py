@@ -1,18 +1,18 @@
-"""What every coupling offers.
+"""The interface of a coupling.
 
 Weights are (outputs, columns) with one column per input of a unit and, if there is a bias, a last column that
 multiplies a constant input. Activations are (samples, *input_shape), preactivations (samples, *output_shape).
 
-Message passing needs sums over the edges of each factor. With w and x any functions of the weights and of the
-inputs, all of them are one of three contractions:
+Message passing needs sums over the edges of each factor. For any functions w of the weights and x of the inputs, each
+sum is one of three contractions:
 
     apply            z_kn = Σ_i w_ki x_in
     back_to_inputs   x_in = Σ_k w_ki g_kn
     back_to_weights  w_ki = Σ_n x_in g_kn
 
-``constant`` is the value of x at the constant input: 1 for x̂ and its powers, 0 for the variance Δ. Where an edge needs
-a number of its own, ``gather`` lays the inputs out as one row per factor, (factors, columns), and ``scatter`` is its
-transpose; one sample has several factors per unit when a weight is shared over positions.
+``constant`` is the value of x at the constant input: 1 for x̂ and its powers, 0 for the variance Δ. For values per
+edge, ``gather`` lays the inputs out as one row per factor, (factors, columns), and ``scatter`` is its transpose. One
+sample has several factors per unit when weights are shared over positions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Coupling(ABC):
     bias: bool
     #: Number of units, or of output channels: the rows of the weights.
     outputs: int
-    #: Inputs that one unit sees, the bias's constant input included: the columns of the weights.
+    #: Inputs of one unit, including the constant input of the bias: the columns of the weights.
     columns: int
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
@@ -59,11 +59,11 @@ class Coupling(ABC):
 
     @abstractmethod
     def gather(self, x: Tensor) -> Tensor:
-        """(samples, *input_shape) → (factors, inputs of a unit), the bias's constant left out; padding gives 0."""
+        """(samples, *input_shape) → (factors, inputs of a unit), without the constant input; padding gives 0."""
 
     @abstractmethod
     def scatter(self, rows: Tensor) -> Tensor:
-        """The transpose of gather: (factors, inputs of a unit) → (samples, *input_shape), adding up."""
+        """The transpose of gather: (factors, inputs of a unit) → (samples, *input_shape), summed."""
 
     @abstractmethod
     def factors(self, z: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class Coupling(ABC):
         return torch.nn.functional.pad(rows, (0, 1), value=constant) if self.bias else rows
 
     def without_constant(self, rows: Tensor) -> Tensor:
-        """Drop what belongs to the constant input from the last axis if there is a bias."""
+        """Drop the constant input from the last axis if there is a bias."""
         return rows[..., :-1] if self.bias else rows
 
 

@@ -13,7 +13,7 @@ Pair = int | tuple[int, int]
 
 
 def _pair(name: str, value: Pair) -> tuple[int, int]:
-    """(height, width) of one integer for both or of a pair."""
+    """(height, width), from one integer for both or from a pair."""
     pair = (value, value) if isinstance(value, int) else tuple(value)
     if len(pair) != 2 or not all(isinstance(size, int) for size in pair):
         raise ValueError(f"{name} must be one integer or two (height, width), got {value!r}")
@@ -23,7 +23,7 @@ def _pair(name: str, value: Pair) -> tuple[int, int]:
 class Conv2d(Coupling):
     """Weights (channels out, channels in · kernel height · kernel width [+ 1]), columns in the order of ``unfold``.
 
-    Every output position of every sample is a factor of its own; the field of a weight is the sum over all of them.
+    Every output position of every sample is a separate factor; the field of a weight is the sum over all of them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Fixed random masks: pruning at initialisation; and what is left of a layer."""
+"""Fixed random masks (pruning at initialisation), and the columns that remain."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def random_mask(shape: tuple[int, int], density: float, generator: torch.Generat
 
 
 def free_columns(mask: Tensor) -> Tensor:
-    """Which columns each unit has, (outputs, d) for the unit that has most; rows are filled up with the number of
-    columns, which is none of them."""
+    """Indices of the unmasked columns of each unit, (outputs, d) with d the most of any unit. Shorter rows are padded
+    with the number of columns, which is no valid index."""
     columns = mask.shape[1]
     numbered = torch.where(mask, torch.arange(columns, device=mask.device), columns)
     return numbered.sort(dim=1).values[:, : int(mask.sum(dim=1).max())].contiguous()

@@ -39,7 +39,7 @@ class Atoms(Prior):
     def _log_weights(self, natural: Fields) -> Tensor:
         """(atoms, outputs, inputs) log-probabilities up to a constant: ha − ½λ(a² − a_ref²) + log μ_a.
 
-        a_ref² is the square that λ favours, so that a large λ drowns no h of the atoms that it leaves alive."""
+        a_ref² is the square that λ favours, so that a large λ does not swamp the h of the atoms that remain likely."""
         h, precision = natural
         assert precision is not None
         low, high = 0.5 * precision.clamp_min(0), 0.5 * precision.clamp_max(0)
@@ -58,7 +58,7 @@ class Atoms(Prior):
 
     def moments(self, natural: Fields) -> Moments:
         """The variance is Σ_{a<b} p_a p_b (a−b)², and a pair ±a adds a(p_a + p_{−a}) tanh(ah + ½ log μ_a/μ_{−a}) to the
-        mean: no digits cancel when one atom takes all, or when h is small."""
+        mean: no digits cancel when one atom dominates, or when h is small."""
         p = torch.softmax(self._log_weights(natural), dim=0)
         mean, variance = torch.zeros_like(natural.field), torch.zeros_like(natural.field)
         for i, a in enumerate(self.values):
@@ -90,7 +90,7 @@ class Atoms(Prior):
         return values[self._log_weights(natural).argmax(dim=0)]
 
     def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
-        """By p_a of the damped moments where these determine it, up to three atoms; else by that of (h, λ)."""
+        """Uses p_a of the damped moments where they determine it (up to three atoms), else that of (h, λ)."""
         determined = len(self.values) <= 3
         log_weights = torch.log(self._from_moments(moments)) if determined else self._log_weights(natural)
         uniform = torch.rand(log_weights.shape, generator=generator, device=generator.device)

@@ -1,10 +1,9 @@
-"""What every weight prior offers. All of them are one exponential family over a base measure μ:
+"""The interface of a weight prior. Each is an exponential family over a base measure μ:
 
     q_{h,λ}(w) ∝ μ(w) e^{hw − ½λw²},      ψ(h, λ) = log ∫ dμ(w) e^{hw − ½λw²}
 
-so that the message (H, G) of a mini-batch adds to the natural parameters (h, λ) = θ, and tempering by ρ multiplies
-them: [q]^ρ is the density relative to μ raised to ρ. Weights with a constant w² have no use for λ, which is then
-``None``.
+so the message (H, G) of a mini-batch is added to the natural parameters (h, λ) = θ, and tempering by ρ multiplies them:
+[q]^ρ is the density relative to μ, raised to ρ. If w² is constant, λ has no effect and is ``None``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Prior(ABC):
     @property
     @abstractmethod
     def largest_square(self) -> float:
-        """The largest w² of the support, 0 where it has no bound: what rounding errors of σ are relative to."""
+        """The largest w² of the support, 0 if unbounded; rounding errors of σ are relative to it."""
 
     @abstractmethod
     def value(self, natural: Fields) -> Tensor:
@@ -60,7 +59,7 @@ class Prior(ABC):
 
     @abstractmethod
     def clamped(self, natural: Fields) -> Tensor | None:
-        """How many weights needed a floor, a 0-dimensional count; None: it never happens."""
+        """How many weights needed a floor, a 0-dimensional count; None if it cannot happen."""
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -16,9 +16,9 @@ from cavity.core.priors.base import Prior, check_epsilon
 class Gaussian(Prior):
     """Real weights with natural parameters h (mean times precision) and λ (precision).
 
-    Messages can lower λ step by step until it is negative, where several samples of a mini-batch contradict what the
-    weights are sure of. ``floor`` > 0 takes λ for at least floor·N, N being the inputs of a unit and so the λ that
-    weights of init 1 start from; 0 keeps λ positive and no more.
+    Messages lower λ, even below 0, when several samples of a mini-batch contradict weights that are certain. ``floor``
+    keeps λ above floor·N, where N is the number of inputs of a unit and the initial λ for init = 1. With 0, λ is only
+    kept positive.
     """
 
     name: ClassVar[str] = "gaussian"

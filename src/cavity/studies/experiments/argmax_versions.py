@@ -1,7 +1,7 @@
-"""The ArgMax output in the paper's two versions and exactly: the paper's Fig. "argmax".
+"""The paper's two versions of the ArgMax output, and the exact one: the paper's Fig. "argmax".
 
-Fashion-MNIST, 2 hidden layers of 101 units, batch size 128, BP below. The paper sees no difference between its two
-versions.
+Fashion-MNIST, 2 hidden layers of 101 units, batch size 128, BP below. The paper finds no difference between its
+two versions.
 """
 
 from __future__ import annotations

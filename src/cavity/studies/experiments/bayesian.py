@@ -1,4 +1,4 @@
-"""Point-wise and Bayesian errors on two-class MNIST: what both panels of the paper's Fig. "bayes_main" share.
+"""Point-wise and Bayesian errors on two-class MNIST, for both panels of the paper's Fig. "bayes_main".
 
 2 hidden layers of 101 units, batch size 128 (10 for EBP), α = 0.8; BP with ρ = (1.0001, 1.0001, 0.9) for the point-wise
 error and ρ = (0.9999, 0.9999, 0.9), which keeps the weights from polarising, for the Bayesian one (appendix,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINT_RHO, BAYES_RHO = (1.0001, 1.0001, 0.9), (0.9999, 0.9999, 0.9)
-#: The paper met numerical problems in EBP with larger batches.
+#: The paper reports numerical problems of EBP with larger batches.
 EBP_BATCH = 10
 SIZES = {
     "smoke": smoke(two_class=True),

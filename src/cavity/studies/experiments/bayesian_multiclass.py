@@ -1,9 +1,9 @@
 """When is the Bayesian prediction of ten classes reliably better than the point-wise one? Not in the paper.
 
-Fashion-MNIST, 2 hidden layers of 101 or 501 units, batch size 128, BP. The paper's ρ_L = 0.9 lets the last layer
-remember ten mini-batches, so that its posterior, and with it the Bayesian prediction, follows the last few of them. The
-variants give it a longer memory (ρ_L), keep the layers below from polarising (ρ), slow its messages (α_L), or damp its
-field instead of its mean, as the authors' code does (see ``table_datasets``).
+Fashion-MNIST, 2 hidden layers of 101 or 501 units, batch size 128, BP. With the paper's ρ_L = 0.9 the last layer
+remembers ten mini-batches, so its posterior, and the Bayesian prediction, follow the last few of them. The variants
+give it a longer memory (ρ_L), keep the layers below from polarising (ρ), slow its updates (α_L), or damp its field
+instead of its mean, as the authors' code does (see ``table_datasets``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Variant(NamedTuple):
-    """ρ of the hidden layers; ρ, α and the part of the evidence of the last one."""
+    """ρ of the hidden layers; ρ, α and the fraction of the evidence for the last one."""
 
     rho: float
     last_rho: float
@@ -45,7 +45,7 @@ SIZES = {
     "laptop": Size(20, 1, ("fashion-mnist",), options={"widths": (101, 501)}),
     "paper": Size(100, 5, ("fashion-mnist",), options={"widths": (101, 501)}),
 }
-#: Errors of single epochs are noisy: the table has the mean of so many last ones.
+#: Errors of single epochs are noisy: the table has the mean over this many last ones.
 LAST = 5
 
 
@@ -71,7 +71,7 @@ def gains(record: Record) -> list[float]:
 
 
 def late(records: Sequence[Record], name: str, digits: int) -> str:
-    """Mean of the last epochs, with its deviation over seeds."""
+    """Mean over the last epochs, with its standard deviation over seeds."""
     ends = [record.result["curves"][name][-LAST:] for record in records]
     return number(measured(sum(end) / len(end) for end in ends), digits)
 

@@ -1,9 +1,9 @@
 """Six permuted MNIST tasks in sequence: the paper's Fig. "cl_bpi_vs_sgd_H2001" and section "Continual learning".
 
 2 hidden layers of 2001 units, 40 epochs for each task, ρ = 1 and α = 0.8 in every layer (appendix, "Architectures").
-The posterior of one task is the prior of the next; nothing else is kept. How much is forgotten depends on the
-width, so the reduced version keeps it, cuts the epochs, and sets a narrow network beside it; and on the mini-batches,
-whose samples all push at once from what was known before: when a task begins they are all wrong.
+The posterior of one task is the prior of the next; nothing else is kept. How much is forgotten depends on the width, so
+the reduced version keeps the width, cuts the epochs, and adds a narrow network. It also depends on the batch size: the
+samples of a mini-batch all push at once, and when a task begins they are all predicted wrongly.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from cavity.studies.experiments.training import Progress
 
 METHODS = ("bp", "binarynet")
-#: Of the two hidden layers and the last one: nothing is forgotten on purpose. The last layer's field is damped, not its
-#: mean, as in the authors' code (see ``table_datasets``).
+#: ρ = 1 in all layers, so nothing is forgotten on purpose. The last layer's field is damped, not its mean, as in the
+#: authors' code (see ``table_datasets``).
 RULE = field_damped((1.0, 1.0, 1.0))
-#: The paper's, and one that the paper does not try.
+#: The paper's, and a smaller one.
 BATCH_SIZES = (128, 16)
 SIZES = {
     "smoke": smoke(tasks=2, widths=(11, 21)),
@@ -60,13 +60,13 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     first = tasks[0]
     fit(trainer, cell.setup, train, (first.x_test, first.y_test), folder, progress)
     errors = [whole_errors(trainer, task.x_test, task.y_test) for task in tasks]
-    # The training error of the curves is that of the task of the moment.
+    # The training error of the curves is that of the current task.
     points, bayes = zip(*errors, strict=True)
     return {**summary(trainer, tasks[-1]), "tasks": points, "tasks_bayes": bayes}
 
 
 def _accuracies(records: Sequence[Record], name: str) -> list[list[float]]:
-    """In percent on each task, of each record."""
+    """Accuracies in per cent on each task, for each record."""
     return [[100 - error for error in record.result[name]] for record in records]
 
 
@@ -95,7 +95,7 @@ def table(records: Sequence[Record]) -> str:
 
 
 def plot(records: Sequence[Record]) -> Figure:
-    """A row for each width: all tasks at the end, and the first task against epochs; dashed with small batches."""
+    """A row for each width: all tasks at the end, and the first task against epochs; dashed for small batches."""
     from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
 
     widths = by_width(records)

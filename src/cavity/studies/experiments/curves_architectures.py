@@ -1,7 +1,7 @@
 """Learning curves on Fashion-MNIST: the paper's Fig. "architecture" (left, 3 × 501) and Fig. "othercurves".
 
-Batch size 128; also batch sizes from 1 to 1024 on 2 × 501, of which the paper says that results are similar. ρ and α by
-architecture are those of appendix "Architectures". The paper's claim: BP and AMP need fewer epochs to a low error than
+Batch size 128, and batch sizes from 1 to 1024 on 2 × 501, for which the paper reports similar results. ρ and α for each
+architecture are from appendix "Architectures". The paper claims that BP and AMP reach a low error in fewer epochs than
 BinaryNet, with SGD or with Adam.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("bp", "amp", "mf", "binarynet", "binarynet-adam")
-#: Test errors (%) whose first crossing is counted in epochs.
+#: The table has the number of epochs until these test errors (%) are first reached.
 TARGETS = (16.0, 14.0, 13.0)
 BATCH_SIZES = (16, 1024, 1)
 MAIN = (501, 501, 501)
@@ -43,7 +43,7 @@ SIZES = {
 
 
 def tuned(setup: Setup) -> Setup:
-    """With ρ and α of the appendix, where they differ from the usual ones."""
+    """With the appendix's ρ and α, where they differ from the defaults."""
     if setup.hidden == MAIN:
         return setup.replace(damping=(0.1, 0.1, 0.1, 0.9))
     if setup.hidden == (101, 101, 101):
@@ -75,7 +75,7 @@ def epochs_to(curve: Sequence[float], target: float) -> int | None:
 
 
 def _reached(chosen: Sequence[Record], target: float) -> str:
-    """Mean number of epochs over seeds, if all of them got there."""
+    """Mean number of epochs over seeds, if all of them reached the target."""
     epochs = [epochs_to(record.result["curves"]["test_error"], target) for record in chosen]
     return "–" if None in epochs else number(measured(epochs), 1)
 

@@ -1,4 +1,4 @@
-"""What an experiment is: a grid of cells, a function that makes one cell's result, a table and a plot."""
+"""An experiment: a grid of cells, a function that computes the result of a cell, a table and a plot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGEST = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a grid. ``label`` is for people; ``options`` is what a setup has no word for."""
+    """One point of a grid. ``label`` is for display; ``options`` holds what is not part of a setup."""
 
     label: str
     setup: Setup
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The name of its record: the label, the seed and a digest of everything."""
+        """The name of its record: label, seed and a digest of everything."""
         text = json.dumps(self.as_dict(), sort_keys=True)
         return f"{self.label}-{self.setup.seed}-{hashlib.sha256(text.encode()).hexdigest()[:DIGEST]}"
 
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell: ``result`` is what the experiment's function returned, ``machine`` where it ended."""
+    """A finished cell: ``result`` is what the experiment's function returned, ``machine`` where it ran."""
 
     cell: Cell
     result: dict[str, Any]
@@ -64,8 +64,8 @@ class Record:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``cells`` in the order in which they are worth running; ``table`` gives Markdown, ``plot`` a figure. Both are
-    made for each data set by itself unless they set ``datasets_beside`` each other."""
+    """``cells`` returns the most important first; ``table`` gives Markdown, ``plot`` a figure. Both are made for each
+    data set separately, unless ``datasets_beside`` is set."""
 
     name: str
     cells: Callable[[Request], list[Cell]]
@@ -85,8 +85,8 @@ def find(name: str) -> Experiment:
 
 
 def longest(records: Sequence[Record]) -> list[Record]:
-    """Of records that differ in nothing but epochs, seed and label, those with the most epochs: what is averaged over
-    seeds has trained as long."""
+    """Of records that differ only in epochs, seed and label, those with the most epochs, so that averages over seeds
+    compare runs of equal length."""
 
     def same(record: Record) -> str:
         setup = record.cell.setup.replace(epochs=0, seed=0).as_dict()

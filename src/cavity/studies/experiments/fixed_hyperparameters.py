@@ -1,5 +1,5 @@
-"""What one setting for everything loses. The paper claims (appendix, "Architectures") that ρ = 1 and α = 0.8 in every
-layer cost no more than about 20 % (relative) of the generalisation error across data sets and architectures.
+"""The cost of one setting for all data sets. The paper claims (appendix, "Architectures") that ρ = 1 and α = 0.8 in
+every layer increase the test error by no more than about 20 % (relative) across data sets and architectures.
 
 BP, 2 hidden layers, against the tuned ρ = (1.0001, 1.0001, 0.9) of the table of data sets.
 """
@@ -18,7 +18,7 @@ from cavity.studies.experiments.table import markdown, number, page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The paper's "~20 %", in percent of the tuned error.
+#: The paper's "~20 %", relative to the tuned error.
 CLAIM = 20.0
 DATASETS = ("mnist", "fashion-mnist", "mnist-two-class", "fashion-mnist-two-class", "cifar-10", "cifar-10-two-class")
 SIZES = {
@@ -36,7 +36,7 @@ def cells(request: Request) -> list[Cell]:
             for dataset in size.datasets:
                 tuned = Setup("bp", dataset, (width,) * 2, size.epochs, seed, samples=size.samples)
                 fixed = tuned.replace(rho=(1.0,) * 3)
-                # The same name as in the table of data sets: a cell that was computed there is not computed again.
+                # The same name as in the table of data sets, so that a cell computed there is not computed again.
                 found.append(Cell(f"{dataset}-bp", tuned, request.scale))
                 found.append(Cell(f"{dataset}-bp-fixed", fixed, request.scale))
     return found

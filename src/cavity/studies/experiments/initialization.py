@@ -1,6 +1,6 @@
 """Distribution of the initial magnetisations m = tanh(ε·𝒩(0, 1)) for several ε: the paper's Fig. "init".
 
-The density of m is known, p(m) = 𝒩(atanh(m)/ε; 0, 1)/(ε(1 − m²)), and drawn beside the histogram of a network's means.
+The exact density p(m) = 𝒩(atanh(m)/ε; 0, 1)/(ε(1 − m²)) is drawn beside the histogram of a network's means.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rise of the training error when a fraction of the weights is flipped: the paper's Fig. "bayes", "Local energy".
+"""Increase of the training error when a fraction of the weights is flipped: the paper's Fig. "bayes", "Local energy".
 
-Two-class MNIST, 2 hidden layers of 101 units, the point-wise configurations of BP and of BinaryNet.
+Two-class MNIST, 2 hidden layers of 101 units, BP and BinaryNet in their point-wise configurations.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def preactivations(weights: Sequence[Tensor], x: Tensor) -> Tensor:
 
 
 def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
-    """Train, then flip weights at random, all layers alike."""
+    """Train, then flip random weights in all layers."""
     import torch
 
     from cavity.analysis.landscape import local_energy
@@ -109,7 +109,7 @@ def table(records: Sequence[Record]) -> str:
     return page(
         "Local energy",
         records,
-        "Rise of the training error (points of percent, on 10,000 samples) when a fraction of all weights is flipped. "
+        "Rise of the training error (percentage points, on 10,000 samples) when a fraction of all weights is flipped. "
         f"Training errors before: {starts} %. The paper shows curves without numbers: both rise slowly and are convex.",
         markdown(["fraction flipped", *(TITLES[method] for method in there)], rows),
     )

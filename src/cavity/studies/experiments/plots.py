@@ -1,4 +1,4 @@
-"""Figures of the experiments: one sheet with its settings stated on it, saved as PNG and SVG."""
+"""Figures of the experiments, with their settings in the title, saved as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
     "adam": LIGHT[7],
     "ebp": LIGHT[4],
 }
-#: Axes that are marked at whole numbers.
+#: Axes with ticks at integers.
 COUNTED = ("epoch", "task")
 #: Opacity of the band of one standard deviation.
 BAND = 0.18
@@ -55,14 +55,14 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def mean_and_std(curves: Sequence[Sequence[float]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Mean and standard deviation at every place, as far as the shortest curve reaches."""
+    """Mean and standard deviation at every point, up to the end of the shortest curve."""
     length = min(map(len, curves))
     values = np.array([curve[:length] for curve in curves], dtype=float)
     return values.mean(axis=0), values.std(axis=0)
 
 
 def band(axes: Axes, x: Iterable[float], curves: Sequence[Sequence[float]], label: str, **style: Any) -> None:
-    """The mean of curves of several seeds, in a band of one standard deviation."""
+    """The mean curve over seeds, with a band of one standard deviation."""
     mean, std = mean_and_std(curves)
     places = list(x)[: len(mean)]
     (line,) = axes.plot(places, mean, label=label, linewidth=1.4, **style)
@@ -71,7 +71,7 @@ def band(axes: Axes, x: Iterable[float], curves: Sequence[Sequence[float]], labe
 
 
 def epochs_band(axes: Axes, records: Sequence[Record], name: str, label: str, **style: Any) -> None:
-    """One curve of the records' epochs, e.g. ``test_error``; nothing where it was not measured."""
+    """A curve over epochs, e.g. ``test_error``; nothing if it was not measured."""
     curves = [record.result["curves"][name] for record in records]
     curves = [curve for curve in curves if curve[-1] is not None]
     if curves:

@@ -1,7 +1,7 @@
 """Polarisation and overlaps of each layer during training: the paper's Fig. "polarization".
 
-Fashion-MNIST, 2 hidden layers of 501 units, batch size 128, ρ = (1.0001, 1.0001, 0.9), α = 0.8. The paper: hidden
-layers polarise towards q₀ = 1, the last one does not, and overlaps stay well below 1.
+Fashion-MNIST, 2 hidden layers of 501 units, batch size 128, ρ = (1.0001, 1.0001, 0.9), α = 0.8. In the
+paper, hidden layers polarise towards q₀ = 1, the last one does not, and overlaps stay well below 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large an experiment is: the paper's size, an honest reduction, or a smoke test; and what a user changed of it."""
+"""The scale of an experiment (the paper's, a reduced one, or a smoke test), and what the user changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMOKE_SAMPLES = (400, 200)
 
 @dataclass(frozen=True)
 class Size:
-    """``width`` is that of hidden layers, where an experiment does not vary it; ``samples`` None is all of the data."""
+    """``width`` is that of the hidden layers, unless the experiment varies it; ``samples`` None means all data."""
 
     epochs: int
     seeds: int
@@ -25,7 +25,7 @@ class Size:
     options: Mapping[str, Any] | None = None
 
     def option(self, name: str) -> Any:
-        """A value that only this experiment has."""
+        """An option that only this experiment has."""
         return (self.options or {})[name]
 
 
@@ -39,12 +39,12 @@ class Request:
     datasets: tuple[str, ...] | None = None
 
     def size(self, sizes: Mapping[str, Size]) -> Size:
-        """The scale's size with what was changed."""
+        """The size of the scale, with the user's changes."""
         given: dict[str, Any] = {"seeds": self.seeds, "epochs": self.epochs, "datasets": self.datasets}
         return replace(sizes[self.scale], **{name: value for name, value in given.items() if value is not None})
 
 
 def smoke(*, two_class: bool = False, epochs: int = 2, width: int = 21, **options: Any) -> Size:
-    """A few hundred of scikit-learn's digits, which need no download."""
+    """A few hundred of scikit-learn's digits; no download is needed."""
     dataset = "digits" + (TWO_CLASS if two_class else "")
     return Size(epochs, 1, (dataset,), width, SMOKE_SAMPLES, options)

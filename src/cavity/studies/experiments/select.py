@@ -1,4 +1,4 @@
-"""Picking records by what their cells are, for tables and plots."""
+"""Selecting records for tables and plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def groups(records: Sequence[Record], key: Callable[[Record], Key]) -> dict[Key, list[Record]]:
-    """Records by ``key``, in the order in which keys first occur."""
+    """Records by ``key``, in order of first occurrence."""
     found: dict[Key, list[Record]] = {}
     for record in records:
         found.setdefault(key(record), []).append(record)
@@ -24,7 +24,7 @@ def groups(records: Sequence[Record], key: Callable[[Record], Key]) -> dict[Key,
 
 
 def by_variant(records: Sequence[Record], names: Iterable[str]) -> dict[str, list[Record]]:
-    """Records of each variant that there is, in the order of ``names``."""
+    """Records of each existing variant, in the order of ``names``."""
     found = groups(records, lambda record: str(record.cell.options["variant"]))
     return {name: found[name] for name in names if name in found}
 
@@ -40,12 +40,12 @@ def where(records: Sequence[Record], **wanted: Any) -> list[Record]:
 
 
 def final(records: Sequence[Record], name: str) -> Measured | None:
-    """Mean and deviation over seeds of a value after the last epoch."""
+    """Mean and standard deviation over seeds of a value after the last epoch."""
     return measured(record.result["final"][name] for record in records)
 
 
 def train_cell(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
-    """The result of an experiment that only trains: curves and last values."""
+    """The result of an experiment that only trains: curves and final values."""
     from cavity.studies.experiments.training import summary, trained
 
     return summary(*trained(cell.setup, folder, progress))

@@ -1,8 +1,8 @@
 """Test error against sparsity: the paper's Fig. "architecture", right panel, and section "Sparse layers".
 
 MNIST, 2 hidden layers of 101 units, batch size 128, a fixed random mask on the weights of every layer. The paper finds
-BP and MF better than BinaryNet and AMP worse. A masked weight must have mean 0 and variance 0; with variance 1 AMP's
-correction terms see noise that is not there.
+BP and MF better than BinaryNet and AMP worse. A masked weight must have mean 0 and variance 0; with variance 1, AMP's
+correction terms would include noise that does not exist.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cells(request: Request) -> list[Cell]:
         )
         for seed in range(size.seeds)
         for dataset in size.datasets
-        # From sparse to dense: what is in question is decided first.
+        # From sparse to dense: the most interesting cells first.
         for sparsity in reversed(size.option("sparsities"))
         for method in METHODS
     ]
@@ -69,7 +69,7 @@ def table(records: Sequence[Record]) -> str:
         "Test error (%), point-wise, after the last epoch. The paper shows a figure without numbers: BP and MF better "
         "than BinaryNet up to sparsity 0.9, AMP worse.",
         _errors(records),
-        "Of the same runs: Bayesian test error (%), negative log-likelihood and expected calibration error.",
+        "For the same runs: Bayesian test error (%), negative log-likelihood and expected calibration error.",
         _calibration(records),
     )
 

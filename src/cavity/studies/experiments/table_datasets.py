@@ -5,7 +5,7 @@
 dataset").
 
 The paper damps the means of all weights. In the authors' code (github.com/ArtLabBocconi/DeepMP.jl,
-src/layers/argmax.jl) the layer below an argmax damps its field instead: ten classes are trained both ways.
+src/layers/argmax.jl) the layer below an argmax damps its field instead. Ten classes are trained both ways.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 METHODS = ("bp", "mf", "amp", "binarynet")
 FIELD_DAMPED = field_damped((1.0001, 1.0001, 0.9))
 FIELD_TITLE = ", last field damped"
-#: Panels leave out one epoch in so many, the first ones, where errors are several times as large.
+#: Panels are scaled without the first tenth of the epochs, where errors are several times as large.
 EARLY = 10
-#: The most telling first.
+#: The most informative first.
 DATASETS = ("fashion-mnist", "mnist", "fashion-mnist-two-class", "mnist-two-class", "cifar-10", "cifar-10-two-class")
 SIZES = {
     "smoke": Size(2, 1, ("digits", "digits" + TWO_CLASS), 21, smoke().samples),
