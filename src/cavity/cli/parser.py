@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cavity.runs.config import nearest
+from cavity.util.text import nearest
 
 
 class UsageError(ValueError):

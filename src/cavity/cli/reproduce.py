@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from cavity.cli.parser import UsageError
 from cavity.studies.experiments import EXPERIMENTS
 from cavity.studies.experiments.scale import SCALES, Request
-from cavity.util.processes import end_on_terminate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
     request = Request(args.scale, args.seeds, args.epochs, args.datasets)
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     failures: list[Failure] = []
-    with end_on_terminate():
+    try:
         for name in names:
             failures += reproduce(name, request, args.out, jobs=args.jobs, tables_only=args.tables)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here")
+        raise
     for failure in failures:
         print(f"failed: {failure.cell.key}: {failure.reason} (see {failure.details})")
     return FAILED if failures else 0

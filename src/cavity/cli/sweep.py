@@ -24,7 +24,6 @@ from cavity.cli.train import add_option, given_options, numbers, widths
 from cavity.runs.config import Config
 from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
 from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
-from cavity.util.processes import end_on_terminate
 
 if TYPE_CHECKING:
     from cavity.studies.sweep.folder import Sweep
@@ -126,8 +125,7 @@ def run(args: argparse.Namespace) -> int:
     require_optuna()
     sweep = _resumed(args) if args.resume else _started(args)
     try:
-        with end_on_terminate():
-            _work(sweep, args)
+        _work(sweep, args)
     except KeyboardInterrupt:
         _say(args, f"stopped; go on with: cavity sweep --resume {sweep.path}")
         return INTERRUPTED
@@ -159,10 +157,10 @@ def flag(name: str) -> str:
 
 
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
-    from cavity.studies.sweep.running import Silent, work
+    from cavity.studies.sweep.running import Listener, work
 
     if args.quiet:
-        work(sweep, args.jobs, Silent())
+        work(sweep, args.jobs, Listener())
         return
     from rich.console import Console
 
@@ -171,7 +169,7 @@ def _work(sweep: Sweep, args: argparse.Namespace) -> None:
 
     done = sum(trial.state != "open" for trial in sweep.trials)
     display = Display(Console(), sweep.plan, done)
-    display.say(described(sweep))
+    display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import tomllib
@@ -17,6 +16,7 @@ from typing import Any
 
 from cavity.data.registry import split_name
 from cavity.runs import measuring
+from cavity.util.text import nearest
 
 ALGORITHMS = ("bp", "bpi", "mf", "amp")
 WEIGHTS = ("binary", "gaussian", "ternary")
@@ -153,12 +153,6 @@ def require_known(names: Mapping[str, object]) -> None:
     for name in names:
         if name not in known:
             raise ValueError(f"there is no option {name!r}{nearest(name, known)}")
-
-
-def nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
-    """``; did you mean …?``, or nothing where nothing is near."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _is_number(value: object) -> bool:

@@ -1,7 +1,7 @@
 """One place for each kind of plug-in: its classes by name, with what a person is told about each of them.
 
-A class says what it is in attributes of its own (``name``, ``summary``, …), so that adding one is one file and one line in
-the registry; errors, the command line, the documentation, tests and plots read it from there.
+A class says what it is in attributes of its own (``name``, ``summary``, …), so that adding one is one file and one line
+in the registry; errors, the command line, the documentation, tests and plots read it from there.
 """
 
 from __future__ import annotations

@@ -114,5 +114,5 @@ def test_help_is_quick_and_shows_the_python_equivalent():
     program = "import sys; from cavity.cli import main\ntry: main(['sweep', '--help'])\nexcept SystemExit: pass\n"
     program += "print([m for m in ('torch', 'numpy', 'rich', 'optuna', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    assert "In Python: sweep = cavity.studies.sweep.run(" in done.stdout
+    assert "In Python: sweep = cavity.sweep.run(" in done.stdout
     assert done.stdout.endswith("[]\n")

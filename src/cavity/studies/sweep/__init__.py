@@ -26,7 +26,7 @@ __all__ = ["Plan", "Space", "Sweep", "Trial", "open_sweep", "resume", "run"]
 _HOME = {
     "cavity.studies.sweep.folder": ("Sweep", "open_sweep"),
     "cavity.studies.sweep.plan": ("Plan",),
-    "cavity.sweep.running": ("resume", "run"),
+    "cavity.studies.sweep.running": ("resume", "run"),
     "cavity.studies.sweep.space": ("Space",),
     "cavity.studies.sweep.study": ("Trial",),
 }
