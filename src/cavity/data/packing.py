@@ -76,12 +76,17 @@ def _open(path: Path, file: BinaryIO) -> BinaryIO:
 
 def check_content(path: str | Path, content: bytes, file: KnownFile) -> bytes:
     """The content itself when its size and SHA-256 are those of ``file``; otherwise an error."""
+    digest = hashlib.sha256(check_size(path, content, file)).hexdigest()
+    if digest != file.sha256:
+        raise damaged(path, f"is not {file.name}: the SHA-256 of the content is {digest}, expected {file.sha256}")
+    return content
+
+
+def check_size(path: str | Path, content: bytes, file: KnownFile) -> bytes:
+    """The content itself when its size is that of ``file``; otherwise an error."""
     if len(content) != file.size:
         held = "more" if len(content) > file.size else f"{len(content):,}"
         raise damaged(path, f"holds {held} bytes where {file.name} has {file.size:,}")
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != file.sha256:
-        raise damaged(path, f"is not {file.name}: the SHA-256 of the content is {digest}, expected {file.sha256}")
     return content
 
 

@@ -119,7 +119,7 @@ class Pool:
 
 @contextmanager
 def pool(module: str, jobs: int, threads: int | None = None) -> Iterator[Pool]:
-    """Room for ``jobs`` children with ``threads`` threads or an equal share of the cores each; all end with the block."""
+    """Room for ``jobs`` children of ``threads`` threads, or an equal share of the cores; all end with the block."""
     with interruptible() as interrupted:
         made = Pool(module, threads or threads_each(jobs), interrupted)
         try:

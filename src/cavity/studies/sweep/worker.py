@@ -1,7 +1,7 @@
 """A process that trains one trial after another: ``python -m cavity.studies.sweep.worker``, for ``running.py``.
 
 The parent first sends what all trials share, ``{"config": …, "validation": 287, "metric": …}``, then one complete
-configuration for each trial. After each epoch ``{"epoch": 3, "value": 4.2}`` goes back (null where nothing was measured)
+configuration for each trial. After each epoch ``{"epoch": 3, "value": 4.2}`` goes back (null if nothing was measured)
 and is answered by true (go on) or false (stop); at the end ``{"seconds": 1.5}``, or ``{"error": …, "diverged": …}``.
 """
 
