@@ -5,10 +5,10 @@
     cavity bench --hidden 101,101 --two-class --plot bench.png
     cavity bench --batch-size 128 --time-to-accuracy 17
 
-All algorithms take turns in one process and the best turn of each counts. The ratio is to the faster of BinaryNet as
-one writes it in PyTorch, plain and compiled; a third is tuned by hand. The product share is the time of the bare
-matrix products that an algorithm needs over its own time.
-Without --dataset it is Fashion-MNIST if it is on this machine, else random numbers of the same shape.
+All algorithms take turns in one process, and the best turn of each counts. The ratio compares with BinaryNet as one
+would write it in PyTorch, plain or compiled, whichever is faster; a third BinaryNet is tuned by hand. The product share
+is the part of an algorithm's time that its bare matrix products alone would take.
+Without --dataset, the data are Fashion-MNIST if it is on this machine, else random numbers of the same shape.
 """
 
 from __future__ import annotations
@@ -18,25 +18,8 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
+from cavity.cli.parser import positive, whole_numbers
 from cavity.studies.bench.options import Options
-
-
-def whole_numbers(text: str) -> list[int]:
-    """``1,16,128``."""
-    try:
-        numbers = [int(word) for word in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"expected positive whole numbers with commas, got {text!r}")
-    return numbers
-
-
-def positive(text: str) -> int:
-    numbers = whole_numbers(text)
-    if len(numbers) != 1:
-        raise argparse.ArgumentTypeError(f"expected one positive whole number, got {text!r}")
-    return numbers[0]
 
 
 def algorithm_names(text: str) -> list[str]:
@@ -53,13 +36,7 @@ def algorithm_names(text: str) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--batch-size", type=whole_numbers, default=Options.batch_size, metavar="N,N", help="default: 1,16,128,1024")
-    add(
-        "--hidden",
-        type=whole_numbers,
-        default=Options.hidden,
-        metavar="N,N",
-        help="hidden widths (default: 501,501)",
-    )
+    add("--hidden", type=whole_numbers, default=Options.hidden, metavar="N,N", help="hidden widths (default: 501,501)")
     add(
         "--algorithms",
         type=algorithm_names,
@@ -67,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp (default: these) and bp-exact",
     )
     add("--dataset", metavar="NAME", help="a data set by name or path, or random")
-    add("--data-dir", metavar="DIR", help="where data sets are looked for first")
+    add("--data-dir", metavar="DIR", help="folder searched first for data")
     add("--two-class", action="store_true", help="odd against even classes, one output unit")
     add("--device", default=Options.device, help="cpu, cuda, …")
     add("--threads", type=positive, metavar="N", help="threads of torch (default: torch's choice)")
@@ -88,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="epochs until that is given up (default: 20)",
     )
-    add("--json", type=Path, metavar="FILE", help="write the results for programs")
+    add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--plot", type=Path, metavar="FILE", help="draw time per epoch against batch size beside the paper's")
 
 

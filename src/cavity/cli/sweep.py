@@ -5,9 +5,10 @@
     cavity sweep --resume sweeps/first --trials 80      on after an interruption, or further
     cavity train --config sweeps/first/best.toml --out runs/best
 
-rho, damping, init and hidden are searched, but for those that are given one value; last-rho, that of the last layer, if
---search names it. A range is LOW..HIGH, a list of hidden layers has | between them. All other options are those of
-cavity train, for every trial the same; what --config has is where the search begins. The test set is not looked at.
+By default rho, damping, init and hidden are searched, except those that are given a single value; last-rho, the rho of
+the last layer, is searched only if --search names it. A range is LOW..HIGH; | separates choices of hidden layers.
+All other options are those of cavity train and the same for every trial; the search begins at the values in --config.
+The test set is never used.
 
 In Python: sweep = cavity.sweep.run(cavity.runs.Config(dataset="digits"), cavity.sweep.Space(("rho", "init")),
 "sweeps/first", trials=40, jobs=2); sweep.best; cavity.runs.train(sweep.best_config)
@@ -67,17 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What concerns the sweep, what can be searched, and the other options of ``Config``."""
     add = parser.add_argument
     add("--out", metavar="SWEEP", help="the sweep's folder (default: a new one below sweeps/)")
-    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials moves its end")
+    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials changes how many trials it has")
     add("--trials", type=int, metavar="N", help=f"trials in all (default: {TRIALS})")
     add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
-    add("--objective", choices=list(OBJECTIVES), help="what is made small, on held-out samples (default: error)")
+    add("--objective", choices=list(OBJECTIVES), help="what to minimise on the held-out samples (default: error)")
     add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
-    add("--no-prune", action="store_true", help="train all trials to their end, the bad ones too")
+    add("--no-prune", action="store_true", help="train every trial to the end, even the poor ones")
     add("--quiet", action="store_true", help="print nothing but the sweep's folder")
     add("--config", metavar="FILE", help="read options from a TOML file; those given here win")
     searched = parser.add_argument_group("what to search")
     listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
-    searched.add_argument("--search", type=names, metavar="A,B", help=f"of {listed} (default: the first four)")
+    searched.add_argument("--search", type=names, metavar="A,B", help=f"some of {listed} (default: the first four)")
     options = parser.add_argument_group("what to train")
     about = {item.name: item.metadata for item in fields(Config)}
     for name in about:

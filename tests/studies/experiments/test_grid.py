@@ -139,6 +139,7 @@ def test_terminating_the_command_stops_its_cells(tmp_path):
             time.sleep(0.1)
         process.terminate()
         assert process.wait(30) == 130
+        assert "stopped; run the same command to go on" in process.stdout.read()
     assert not list(tmp_path.glob("*/records/*"))
 
 
@@ -150,5 +151,5 @@ def test_two_grids_do_not_share_a_folder(tmp_path):
 def test_a_broken_record_is_named(tmp_path):
     _, _, store = run([cell()], tmp_path)
     store.record_path(cell()).write_text("{}")
-    with pytest.raises(ValueError, match=r"digits-mf-0-\w+.json: is no record"):
+    with pytest.raises(ValueError, match=r"digits-mf-0-\w+.json: is not a record"):
         store.records("smoke")

@@ -80,7 +80,7 @@ def test_a_configuration_is_where_the_search_begins(tmp_path):
         (["--objective", "speed"], "argument --objective: invalid choice"),
         (["--trial", "3"], "no option --trial; did you mean --trials?"),
         (["--dataset", "nothing-like-this"], "nothing-like-this"),
-        (["--resume", "nowhere"], "nowhere is no folder"),
+        (["--resume", "nowhere"], "nowhere is not a folder"),
         (["--resume", "nowhere", "--epochs", "3"], "--epochs does not go with --resume"),
         (["--resume", "nowhere", "--rho", "0.9..1"], "--rho does not go with --resume"),
         (["--resume", "nowhere", "--no-prune"], "--no-prune does not go with --resume"),

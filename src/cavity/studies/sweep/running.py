@@ -203,5 +203,5 @@ class _Loop:
         states = [trial.state for trial in trials if trial.state != "open"]
         if states.count("failed") == len(states) == min(FAILURES, self.sweep.plan.trials):
             raise ValueError(
-                f"no trial has succeeded, the last one failed: {ended.reason} ({self.sweep.path / ERRORS})"
+                f"no trial has succeeded, the last one failed: {ended.reason} (see {self.sweep.path / ERRORS})"
             )
