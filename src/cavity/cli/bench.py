@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from cavity.cli.parser import positive, whole_numbers
 from cavity.studies.bench.options import Options
@@ -33,40 +35,28 @@ def algorithm_names(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+#: How the words of an option are read, where they are not plain text or a flag.
+TYPES: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("batch_size", "hidden"), whole_numbers),
+    **dict.fromkeys(("threads", "repeats", "steps", "epochs"), positive),
+    "algorithms": algorithm_names,
+    "seed": int,
+    "time_to_accuracy": float,
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--batch-size", type=whole_numbers, default=Options.batch_size, metavar="N,N", help="default: 1,16,128,1024")
-    add("--hidden", type=whole_numbers, default=Options.hidden, metavar="N,N", help="hidden widths (default: 501,501)")
-    add(
-        "--algorithms",
-        type=algorithm_names,
-        metavar="A,A",
-        help="some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp (default: these) and bp-exact",
+    for item in fields(Options):
+        flag, text = "--" + item.name.replace("_", "-"), item.metadata["help"]
+        if isinstance(item.default, bool):
+            parser.add_argument(flag, action="store_true", help=text)
+        else:
+            kind, metavar = TYPES.get(item.name, str), item.metadata["metavar"]
+            parser.add_argument(flag, type=kind, default=item.default, metavar=metavar, help=text)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw time per epoch against batch size beside the paper's"
     )
-    add("--dataset", metavar="NAME", help="a data set by name or path, or random")
-    add("--data-dir", metavar="DIR", help="folder searched first for data")
-    add("--two-class", action="store_true", help="odd against even classes, one output unit")
-    add("--device", default=Options.device, help="cpu, cuda, …")
-    add("--threads", type=positive, metavar="N", help="threads of torch (default: torch's choice)")
-    add("--repeats", type=positive, default=Options.repeats, metavar="N", help="turns of each algorithm (default: 8)")
-    add(
-        "--steps",
-        type=positive,
-        metavar="N",
-        help="steps in a turn (default: 512, one check of the series)",
-    )
-    add("--eager", action="store_true", help="compile nothing")
-    add("--seed", type=int, default=Options.seed, metavar="N", help="seed of networks and batches (default: 0)")
-    add("--time-to-accuracy", type=float, metavar="ERROR", help="also train each to this test error, in %%")
-    add(
-        "--epochs",
-        type=positive,
-        default=Options.epochs,
-        metavar="N",
-        help="epochs until that is given up (default: 20)",
-    )
-    add("--json", type=Path, metavar="FILE", help="write the results as JSON")
-    add("--plot", type=Path, metavar="FILE", help="draw time per epoch against batch size beside the paper's")
 
 
 def run(args: argparse.Namespace) -> int:

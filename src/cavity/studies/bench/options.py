@@ -1,43 +1,35 @@
-"""What a benchmark is asked to measure. Importing this is cheap: the command line reads its defaults here."""
+"""What a benchmark is asked to measure: one field for each option of ``cavity bench``, with its help text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def option(default: Any, text: str, metavar: str | None = None) -> Any:
+    return field(default=default, metadata={"help": text, "metavar": metavar})
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of ``cavity bench``, by the same names.
+    """The options of ``cavity bench``, by the same names; what each means is in its help text."""
 
-    Args:
-        batch_size: Batch sizes, measured one after the other.
-        hidden: Widths of the hidden layers.
-        algorithms: Names of contenders; None for the usual ones.
-        dataset: A data set by name or path, or "random"; None for Fashion-MNIST if it is on this machine.
-        data_dir: Folder searched first for data.
-        two_class: Odd against even classes, one output unit.
-        device: Where to compute.
-        threads: Threads of torch; None leaves them as they are.
-        repeats: Turns of each contender.
-        steps: Steps in a turn; None for the interval at which the series is checked.
-        eager: Compile nothing.
-        seed: Seed of networks and batches.
-        time_to_accuracy: Also train each contender to this test error, in percent.
-        epochs: Epochs after which that is given up.
-    """
-
-    batch_size: Sequence[int] = (1, 16, 128, 1024)
-    hidden: Sequence[int] = (501, 501)
-    algorithms: Sequence[str] | None = None
-    dataset: str | None = None
-    data_dir: str | None = None
-    two_class: bool = False
-    device: str = "cpu"
-    threads: int | None = None
-    repeats: int = 8
-    steps: int | None = None
-    eager: bool = False
-    seed: int = 0
-    time_to_accuracy: float | None = None
-    epochs: int = 20
+    batch_size: Sequence[int] = option((1, 16, 128, 1024), "batch sizes (default: 1,16,128,1024)", "N,N")
+    hidden: Sequence[int] = option((501, 501), "widths of the hidden layers (default: 501,501)", "N,N")
+    algorithms: Sequence[str] | None = option(
+        None,
+        "some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp (default: these) and bp-exact",
+        "A,A",
+    )
+    dataset: str | None = option(None, "a data set by name or path, or random", "NAME")
+    data_dir: str | None = option(None, "folder searched first for data", "DIR")
+    two_class: bool = option(False, "odd against even classes, one output unit")
+    device: str = option("cpu", "cpu, cuda, …")
+    threads: int | None = option(None, "threads of torch (default: torch's choice)", "N")
+    repeats: int = option(8, "turns of each algorithm (default: 8)", "N")
+    steps: int | None = option(None, "steps in a turn (default: 512, so that each checks the series once)", "N")
+    eager: bool = option(False, "compile nothing")
+    seed: int = option(0, "seed of networks and batches (default: 0)", "N")
+    time_to_accuracy: float | None = option(None, "also train each to this test error, in %%", "ERROR")
+    epochs: int = option(20, "give that up after N epochs (default: 20)", "N")
