@@ -74,5 +74,6 @@ def run(args: argparse.Namespace) -> int:
         print("stopped; run the same command to go on")
         raise
     for failure in failures:
-        print(f"failed: {failure.cell.key}: {failure.reason} (see {failure.details})")
+        details = f" (see {failure.details})" if failure.details.exists() else ""
+        print(f"failed: {failure.cell.key}: {failure.reason}{details}")
     return FAILED if failures else 0

@@ -95,22 +95,8 @@ def _download_archive(source: Source, name: str, folder: Path) -> Path:
 
 
 def _kept(file: KnownFile) -> Path:
+    """Where an unpacked copy of a file lies in the user's cache."""
     return cache_folder() / "unpacked" / file.sha256
-
-
-def _read_kept(file: KnownFile) -> bytes | None:
-    """The unpacked copy in the user's cache, if there is one and it is whole."""
-    try:
-        return check_content(_kept(file), _kept(file).read_bytes(), file)
-    except (OSError, DataError):
-        return None
-
-
-def _keep(file: KnownFile, content: bytes) -> None:
-    """Keep an unpacked copy. It is a convenience: a full disk must not stop the work."""
-    with contextlib.suppress(OSError):
-        _kept(file).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(_kept(file), content)
 
 
 def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
@@ -121,22 +107,18 @@ def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
     source = SOURCES[known(name)]
     paths = fetch(name, data_dir)
     if paths[0].name == source.archive:
-        kept = {file.name: _read_kept(file) for file in source.files}
-        if all(content is not None for content in kept.values()):
-            return {name: content for name, content in kept.items() if content is not None}
-        result = {}
-        for file, content in iterate_archive(paths[0], source):
-            _keep(file, content)
-            result[file.name] = content
-        return result
-    return {file.name: _read(file, path) for file, path in zip(source.files, paths, strict=True)}
-
-
-def _read(file: KnownFile, path: Path) -> bytes:
-    if path.suffix != ".xz":
-        return read_known(path, file)
-    content = _read_kept(file)
-    if content is None:
-        content = read_known(path, file)
-        _keep(file, content)
-    return content
+        unpacked = iterate_archive(paths[0], source)
+    else:
+        unpacked = ((file, read_known(path, file)) for file, path in zip(source.files, paths, strict=True))
+        if not any(path.suffix == ".xz" for path in paths):
+            return {file.name: content for file, content in unpacked}
+    with contextlib.suppress(OSError, DataError):
+        return {file.name: check_content(_kept(file), _kept(file).read_bytes(), file) for file in source.files}
+    found = {}
+    for file, content in unpacked:
+        found[file.name] = content
+        # The copy is a convenience: a full disk must not stop the work.
+        with contextlib.suppress(OSError):
+            _kept(file).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(_kept(file), content)
+    return found

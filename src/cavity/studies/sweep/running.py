@@ -118,20 +118,16 @@ def work(sweep: Sweep, jobs: int, listener: Listener) -> None:
         sweep.write_plan()
         if not (sweep.path / DATABASE).exists():
             create_study(sweep.path / DATABASE, sweep.plan)
-        _work(sweep, jobs, listener)
-
-
-def _work(sweep: Sweep, jobs: int, listener: Listener) -> None:
-    with open_study(sweep.path / DATABASE, sweep.plan) as study:
-        study.begin()
-        trials = study.trials()
-        if (first := best(trials)) is not None:
-            sweep.write_best(first)
-        left = sweep.plan.trials - sum(trial.state != "open" for trial in trials)
-        jobs = min(jobs, left)
-        if jobs > 0:
-            with pool("cavity.studies.sweep.worker", jobs, sweep.plan.config.threads) as workers:
-                _Loop(sweep, study, workers, listener, left).run(jobs)
+        with open_study(sweep.path / DATABASE, sweep.plan) as study:
+            study.begin()
+            trials = study.trials()
+            if (first := best(trials)) is not None:
+                sweep.write_best(first)
+            left = sweep.plan.trials - sum(trial.state != "open" for trial in trials)
+            jobs = min(jobs, left)
+            if jobs > 0:
+                with pool("cavity.studies.sweep.worker", jobs, sweep.plan.config.threads) as workers:
+                    _Loop(sweep, study, workers, listener, left).run(jobs)
 
 
 @dataclass
