@@ -44,7 +44,7 @@ def test_import_cavity_leaves_torch_alone_until_it_is_needed():
         "import sys, cavity\n"
         "assert 'torch' not in sys.modules\n"
         "assert {'mlp', 'Trainer', 'data'} <= set(dir(cavity))\n"
-        "cavity.mlp(2, (3,), 1); cavity.analysis.landscape.polarization\n"
+        "cavity.mlp(2, (3,), 1); cavity.landscape.polarization\n"
         "assert 'torch' in sys.modules and 'mlp' in vars(cavity)\n"
         "from cavity import *; Trainer, Binary\n"
     )

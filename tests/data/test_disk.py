@@ -26,7 +26,7 @@ def cached(world, disk, monkeypatch):
     """The cache on the small disk, and a data set of one file in two places on the web."""
     for module in (places, store):
         monkeypatch.setattr(module, "cache_folder", lambda: disk.path / "cache")
-    return disk.path / "cache" / "tiny" / "file.bin.gz"
+    return disk.path / "cache" / "tiny" / "file.bin"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def tiny(source, server):
 @pytest.mark.parametrize("free", [0, 1, 20, 70])
 def test_a_full_disk(disk, cached, tiny, server, free):
     disk.fill(free)
-    with pytest.raises(OSError, match=r"file\.bin\.gz could not be written \(No space left on device\)"):
+    with pytest.raises(OSError, match=r"file\.bin could not be written \(No space left on device\)"):
         data.fetch("tiny")
     # No second server helps against a full disk, and what has come so far is not left in the way.
     assert {path for path, _ in server.seen} <= {"/one/file.bin.gz"}
@@ -47,13 +47,13 @@ def test_a_full_disk(disk, cached, tiny, server, free):
     assert not cached.exists()
     disk.empty()
     assert data.fetch("tiny") == [cached]
-    assert cached.read_bytes() == PACKED
+    assert cached.read_bytes() == CONTENT
 
 
 def test_a_cache_that_can_only_be_read(disk, cached, tiny):
     with (
         disk.read_only(),
-        pytest.raises(OSError, match=r"file\.bin\.gz could not be written \(Read-only file system\)"),
+        pytest.raises(OSError, match=r"file\.bin could not be written \(Read-only file system\)"),
     ):
         data.fetch("tiny")
 
@@ -61,7 +61,7 @@ def test_a_cache_that_can_only_be_read(disk, cached, tiny):
 def test_a_given_folder_that_can_only_be_read_falls_back_to_the_cache(disk, world, tiny):
     (disk.path / "mine" / "tiny").mkdir(parents=True)
     with disk.read_only():
-        assert data.fetch("tiny", disk.path / "mine") == [world / "tiny" / "file.bin.gz"]
+        assert data.fetch("tiny", disk.path / "mine") == [world / "tiny" / "file.bin"]
 
 
 def test_a_data_set_is_read_from_where_nothing_can_be_written(disk, cached, tiny):

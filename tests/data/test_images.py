@@ -139,7 +139,7 @@ def test_image_bomb(tmp_path):
         (lambda folder: None, "no sub-folders"),
         (lambda folder: (folder / "cat").mkdir(), "holds no PNG"),
         (lambda folder: paint(folder, ("cat",)), "at least two"),
-        (lambda folder: (paint(folder / "train"), paint(folder / "test", ("cow",))), "train has not: cow"),
+        (lambda folder: (paint(folder / "train"), paint(folder / "test", ("cow",))), "train lacks: cow"),
         (lambda folder: paint(folder, n=1), "too few"),
     ],
 )

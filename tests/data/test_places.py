@@ -40,7 +40,7 @@ def test_plain_and_packed_files_are_found_in_either_layout(source, world, tmp_pa
     made = source({"f.bin": CONTENT})
     pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix]
     path = put(tmp_path / folder / f"f.bin{suffix}", pack(CONTENT))
-    assert places.find_file(made, made.files[0], tmp_path) == path
+    assert places.find(made, made.files[0].name, tmp_path) == path
     assert store.contents("tiny", tmp_path) == {"f.bin": CONTENT}
 
 
@@ -50,7 +50,7 @@ def test_a_flat_folder_of_the_sibling_is_passed_over(world, tmp_path, tiny_mnist
     fashion = registry.SOURCES["fashion-mnist"]
     assert places.is_present("mnist", tmp_path)
     assert not places.is_present("fashion-mnist", tmp_path)
-    assert all(places.find_file(fashion, file, tmp_path) is None for file in fashion.files)
+    assert all(places.find(fashion, file.name, tmp_path) is None for file in fashion.files)
 
 
 def test_where_lists_every_folder_and_what_is_there(source, world, tmp_path):

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from cavity import __version__
 from cavity.cli.parser import Parser, UsageError
-from cavity.runs.options import nearest
+from cavity.util.text import nearest
 
 #: Command → where it lives, and what it does in a line.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -39,7 +39,7 @@ def _list(data_dir: str | None) -> int:
     width = max(len(entry.name) for entry in entries)
     for entry in entries:
         print(f"{entry.name:<{width}}  {'here' if entry.present else 'to get':<6}  {entry.description}")
-    print("\nEach can be prefixed with permuted-; a .npz, .csv or .parquet file or a folder of PNG images will do too.")
+    print("\nEach can have the prefix permuted-. A .npz, .csv or .parquet file or a folder of PNG images also works.")
     return 0
 
 

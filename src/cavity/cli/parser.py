@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cavity.runs.options import nearest
+from cavity.util.text import nearest
 
 
 class UsageError(ValueError):
@@ -36,3 +36,18 @@ class Parser(argparse.ArgumentParser):
             kind = "option" if word.startswith("-") else "argument"
             self.error(f"there is no {kind} {word}{nearest(word, known) if kind == 'option' else ''}")
         return parsed
+
+
+def whole_numbers(text: str) -> list[int]:
+    """``1,16,128``."""
+    numbers = [int(word) for word in text.split(",") if word.isdecimal()]
+    if len(numbers) != text.count(",") + 1 or min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"expected positive whole numbers with commas, got {text!r}")
+    return numbers
+
+
+def positive(text: str) -> int:
+    """``8``."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive whole number, got {text!r}")
+    return int(text)

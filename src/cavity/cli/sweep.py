@@ -5,9 +5,10 @@
     cavity sweep --resume sweeps/first --trials 80      on after an interruption, or further
     cavity train --config sweeps/first/best.toml --out runs/best
 
-rho, damping, init and hidden are searched, but for those that are given one value; last-rho, that of the last layer, if
---search names it. A range is LOW..HIGH, a list of hidden layers has | between them. All other options are those of
-cavity train, for every trial the same; what --config has is where the search begins. The test set is not looked at.
+By default rho, damping, init and hidden are searched, except those that are given a single value; last-rho, the rho of
+the last layer, is searched only if --search names it. A range is LOW..HIGH; | separates choices of hidden layers.
+All other options are those of cavity train and the same for every trial; the search begins at the values in --config.
+The test set is never used.
 
 In Python: sweep = cavity.sweep.run(cavity.runs.Config(dataset="digits"), cavity.sweep.Space(("rho", "init")),
 "sweeps/first", trials=40, jobs=2); sweep.best; cavity.runs.train(sweep.best_config)
@@ -24,7 +25,6 @@ from cavity.cli.train import add_option, given_options, help_text, numbers, widt
 from cavity.runs.config import Config
 from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
 from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
-from cavity.util.processes import end_on_terminate
 
 if TYPE_CHECKING:
     from cavity.studies.sweep.folder import Sweep
@@ -68,17 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What concerns the sweep, what can be searched, and the other options of ``Config``."""
     add = parser.add_argument
     add("--out", metavar="SWEEP", help="the sweep's folder (default: a new one below sweeps/)")
-    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials moves its end")
+    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials changes how many trials it has")
     add("--trials", type=int, metavar="N", help=f"trials in all (default: {TRIALS})")
     add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
-    add("--objective", choices=list(OBJECTIVES), help="what is made small, on held-out samples (default: error)")
+    add("--objective", choices=list(OBJECTIVES), help="what to minimise on the held-out samples (default: error)")
     add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
-    add("--no-prune", action="store_true", help="train all trials to their end, the bad ones too")
+    add("--no-prune", action="store_true", help="train every trial to the end, even the poor ones")
     add("--quiet", action="store_true", help="print nothing but the sweep's folder")
     add("--config", metavar="FILE", help="read options from a TOML file; those given here win")
     searched = parser.add_argument_group("what to search")
     listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
-    searched.add_argument("--search", type=names, metavar="A,B", help=f"of {listed} (default: the first four)")
+    searched.add_argument("--search", type=names, metavar="A,B", help=f"some of {listed} (default: the first four)")
     options = parser.add_argument_group("what to train")
     about = {item.name: item for item in fields(Config)}
     for name, item in about.items():
@@ -126,8 +126,7 @@ def run(args: argparse.Namespace) -> int:
     require_optuna()
     sweep = _resumed(args) if args.resume else _started(args)
     try:
-        with end_on_terminate():
-            _work(sweep, args)
+        _work(sweep, args)
     except KeyboardInterrupt:
         _say(args, f"stopped; go on with: cavity sweep --resume {sweep.path}")
         return INTERRUPTED
@@ -159,10 +158,10 @@ def flag(name: str) -> str:
 
 
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
-    from cavity.studies.sweep.running import Silent, work
+    from cavity.studies.sweep.running import Listener, work
 
     if args.quiet:
-        work(sweep, args.jobs, Silent())
+        work(sweep, args.jobs, Listener())
         return
     from rich.console import Console
 
@@ -171,7 +170,7 @@ def _work(sweep: Sweep, args: argparse.Namespace) -> None:
 
     done = sum(trial.state != "open" for trial in sweep.trials)
     display = Display(Console(), sweep.plan, done)
-    display.say(described(sweep))
+    display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)
 

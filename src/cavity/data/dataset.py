@@ -51,7 +51,7 @@ class Dataset:
         return len(self.classes)
 
     def subset(self, n_train: int | None = None, n_test: int | None = None, seed: int = 0) -> Dataset:
-        """That many random samples of each part, without repetition; None keeps all of a part as it is.
+        """``n_train`` and ``n_test`` random samples, without repetition; None keeps a part as it is.
 
         The standardisation stays that of the whole training set.
         """

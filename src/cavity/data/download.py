@@ -1,6 +1,7 @@
-"""A downloader for pooch that resumes, shows its progress, follows only safe redirects and verifies.
+"""Downloads by pooch, whose registry has the SHA-256 of the unpacked content; only the transfer is ours.
 
-The bytes go to ``<file>.<digest of the address>.part``, are checked there, and get their name in one rename.
+It resumes, follows safe redirects only, and gives up on a server that sends too much or too slowly. Bytes are collected
+in ``<file>.<digest of the address>.part``.
 """
 
 from __future__ import annotations
@@ -8,28 +9,31 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import http.client
 import logging
 import os
 import re
-import socket
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, TypeGuard
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
+
+import pooch
+import requests
+import urllib3
+from filelock import FileLock
 
 from cavity.data.errors import DataError
 
 TIMEOUT = 20.0
 ATTEMPTS = 3
+REDIRECTS = 10
 CHUNK = 1 << 16
-#: A server must bring so many bytes within so many seconds, again and again: one that sends a byte now and then is as
-#: good as one that has stopped.
+#: A server must answer within PATIENCE seconds, and send LEAST_BYTES in each such period: one that sends a byte now and
+#: then is as good as one that has stopped.
 PATIENCE, LEAST_BYTES = 60.0, 60_000
 #: What the disk says, not the network: no other server will help, nor another try.
 LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
@@ -38,112 +42,62 @@ _SAFE_REDIRECTS = {("http", "http"), ("http", "https"), ("https", "https")}
 Advance = Callable[[int, int | None], None]
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows http → http(s) and https → https, nothing else."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        schemes = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
-        if schemes not in _SAFE_REDIRECTS:
-            raise DataError(f"{req.full_url}: refused to follow a redirect to {newurl}")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        # The standard handler turns away other schemes with a plain HTTPError before it asks us.
-        target = headers.get("location", "")
-        if urlsplit(target).scheme not in ("", "http", "https"):
-            raise DataError(f"{req.full_url}: refused to follow a redirect to {target}")
-        return super().http_error_302(req, fp, code, msg, headers)
-
-    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
-
-
-class _Connections(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Makes the connections of a request, and can cut them off."""
+class Session(requests.Session):
+    """Follows redirects from http to http(s) and from https to https, no others."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.opened: list[http.client.HTTPConnection] = []
+        self.max_redirects = REDIRECTS
+        self.headers.update({"User-Agent": "cavity", "Accept-Encoding": "identity"})
 
-    def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(self._keep(http.client.HTTPConnection), req)
-
-    def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(self._keep(http.client.HTTPSConnection), req)
-
-    def _keep(self, kind: type[http.client.HTTPConnection]) -> Any:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            self.opened.append(kind(host, **options))
-            return self.opened[-1]
-
-        return connection
-
-    def cut(self) -> None:
-        for connection in self.opened:
-            with contextlib.suppress(OSError, AttributeError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        target = super().get_redirect_target(resp)
+        if target is not None:
+            schemes = urlsplit(resp.url).scheme, urlsplit(urljoin(resp.url, target)).scheme
+            if schemes not in _SAFE_REDIRECTS:
+                resp.close()
+                raise DataError(f"{resp.url}: refused to follow a redirect to {target}")
+        return target
 
 
-def _answer(url: str, headers: dict[str, str]) -> Any:
-    """The response to a request, body unread; OSError where it is not there soon.
+def _answer(session: Session, url: str, start: int) -> requests.Response:
+    """The response to a request for the bytes from ``start`` on, its body unread.
 
-    ``TIMEOUT`` is for each packet, and a header may have as many of them as bytes: all of it has a time of its own.
+    ``TIMEOUT`` is for each packet, and a header may come in as many packets as it has bytes. So the request is made in
+    a thread, which is left behind if the answer takes too long.
     """
-    connections = _Connections()
-    clock = threading.Timer(PATIENCE, connections.cut)
-    clock.daemon = True
-    clock.start()
+    answers: SimpleQueue[requests.Response | BaseException] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            wanted = {"Range": f"bytes={start}-"} if start else {}
+            # Python's own variable for certificates comes before those of requests.
+            trusted = os.environ.get("SSL_CERT_FILE") or True
+            answers.put(session.get(url, headers=wanted, stream=True, timeout=TIMEOUT, verify=trusted))
+        except BaseException as error:
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
     try:
-        return _opener(connections).open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
-    finally:
-        clock.cancel()
+        answer = answers.get(timeout=PATIENCE)
+    except Empty:
+        raise TimeoutError(f"the server did not answer within {PATIENCE:.0f} seconds") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
-def _opener(connections: _Connections) -> urllib.request.OpenerDirector:
-    """An opener that knows http and https only: no file:, no ftp:, no data:."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        connections,
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-        _Redirects(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-def _range_start_and_total(header: str | None) -> tuple[int | None, int | None]:
-    """``bytes 10-99/100`` → (10, 100); ``bytes */100`` → (None, 100)."""
-    match = re.fullmatch(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", header or "")
-    if match is None:
-        return None, None
-    start, total = match.groups()
-    return (int(start) if start else None), (int(total) if total != "*" else None)
-
-
-def _transfer(url: str, part: Path, limit: int, advance: Advance) -> None:
+def _transfer(session: Session, url: str, part: Path, limit: int, advance: Advance) -> None:
     """One request for what ``part`` still lacks; raises OSError when the connection ends too early."""
     have = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": "cavity", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    try:
-        response = _answer(url, headers)
-    except urllib.error.HTTPError as error:
-        with error:
-            if error.code == 416 and _range_start_and_total(error.headers.get("Content-Range"))[1] == have:
-                return
-            if error.code == 416:
-                part.unlink()
-            raise
-    with response:
-        start, _ = _range_start_and_total(response.headers.get("Content-Range"))
-        if response.status != 206:
+    with _answer(session, url, have) as response:
+        resumes = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        if response.status_code == 416 or (response.status_code == 206 and not resumes):
+            part.unlink(missing_ok=True)
+            raise ConnectionError(f"the server cannot resume at byte {have}")
+        response.raise_for_status()
+        if response.status_code != 206:
             have = 0
-        elif start != have:
-            part.unlink()
-            raise ConnectionError(f"the server resumed at byte {start}, not at {have}")
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if re.fullmatch(r"\d{1,18}", length) else None
         if total is not None and total > limit:
@@ -152,7 +106,7 @@ def _transfer(url: str, part: Path, limit: int, advance: Advance) -> None:
             file.seek(have)
             since, before = time.monotonic(), have
             # read1 hands over what has come: read would wait for a whole chunk, however slowly it comes.
-            while block := response.read1(CHUNK):
+            while block := response.raw.read1(CHUNK, decode_content=False):
                 have += len(block)
                 if have > limit:
                     raise DataError(f"{url}: refused more than the {limit:,} bytes expected")
@@ -170,27 +124,13 @@ def _transfer(url: str, part: Path, limit: int, advance: Advance) -> None:
 
 def is_local(error: BaseException) -> TypeGuard[OSError]:
     """Whether an error is about the folder that a download goes to, not about the server."""
-    # HTTPError, of the server, is an OSError without a number.
+    # The errors of requests are OSErrors without a number.
     return isinstance(error, OSError) and error.errno in LOCAL
-
-
-def _complete(url: str, part: Path, limit: int, advance: Advance) -> None:
-    """Transfers until the file is whole; a broken connection is resumed as long as that brings more."""
-    for attempt in range(ATTEMPTS):
-        before = part.stat().st_size if part.exists() else -1
-        try:
-            return _transfer(url, part, limit, advance)
-        except (OSError, http.client.HTTPException) as error:
-            if is_local(error):
-                raise
-            after = part.stat().st_size if part.exists() else -1
-            if attempt + 1 == ATTEMPTS or after == before:
-                raise
 
 
 @contextlib.contextmanager
 def _progress(label: str) -> Iterator[Advance]:
-    """A rich progress bar on standard error; nothing at all where that is not a terminal."""
+    """A bar on the terminal; nothing where stderr is not one."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -201,74 +141,71 @@ def _progress(label: str) -> Iterator[Advance]:
         yield lambda have, total: bar.update(task, completed=have, total=total)
 
 
-class ResumingDownloader:
-    """What pooch calls: ``downloader(url, output_file, pooch)``.
+class Downloader:
+    """What pooch calls. ``limit`` is the largest size accepted; ``unpack`` turns the bytes that came, in a file, into
+    the content that pooch verifies, or raises DataError."""
 
-    ``verify`` raises DataError for a file that is not the one wanted; ``limit`` is the largest size accepted.
-    """
+    def __init__(self, part: Path, limit: int, unpack: Callable[[Path], bytes]) -> None:
+        self.part, self.limit, self.unpack = part, limit, unpack
 
-    def __init__(self, part: Path, limit: int, verify: Callable[[Path], None]) -> None:
-        self._part, self._limit, self._verify = part, limit, verify
-
-    def __call__(self, url: str, output_file: str, pooch: object) -> None:
-        resumed = self._part.exists()
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
         try:
-            self._fetch(url)
-        except DataError:
-            self._part.unlink(missing_ok=True)
-            if not resumed:
-                raise
-            # The beginning may have come from an older copy on the server: once more, from the start.
-            self._fetch(url)
-        os.replace(self._part, output_file)
-
-    def _fetch(self, url: str) -> None:
-        with _progress(url.rsplit("/", 1)[-1]) as advance:
-            try:
-                _complete(url, self._part, self._limit, advance)
-            except OSError as error:
-                # On a full disk, what has come so far is in everybody's way.
-                if is_local(error):
-                    with contextlib.suppress(OSError):
-                        self._part.unlink(missing_ok=True)
-                raise
-        try:
-            self._verify(self._part)
-        except DataError:
-            self._part.unlink(missing_ok=True)
+            with _progress(url.rsplit("/", 1)[-1]) as advance, Session() as session:
+                self._complete(session, url, advance)
+            Path(output_file).write_bytes(self.unpack(self.part))
+            self.part.unlink()
+        except (DataError, OSError) as error:
+            # What is wrong is of no use, and on a full disk, what has come so far is in everybody's way.
+            if isinstance(error, DataError) or is_local(error):
+                with contextlib.suppress(OSError):
+                    self.part.unlink(missing_ok=True)
             raise
+
+    def _complete(self, session: Session, url: str, advance: Advance) -> None:
+        """Transfer until the file is whole; a broken connection is resumed as long as that brings more."""
+        for attempt in range(ATTEMPTS):
+            before = self.part.stat().st_size if self.part.exists() else -1
+            try:
+                return _transfer(session, url, self.part, self.limit, advance)
+            except (OSError, urllib3.exceptions.HTTPError) as error:
+                after = self.part.stat().st_size if self.part.exists() else -1
+                if is_local(error) or attempt + 1 == ATTEMPTS or after == before:
+                    raise
 
 
 @contextlib.contextmanager
 def _alone(target: Path) -> Iterator[None]:
     """Lets one process at a time download a file; the others wait, then find it there."""
-    if sys.platform == "win32":
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
+    # Some network file systems know no locks; the digest still guards the result there.
+    with contextlib.suppress(OSError):
+        lock.acquire()
+    try:
         yield
-        return
-    import fcntl
-
-    with target.with_name(f".{target.name}.lock").open("wb") as lock:
-        # Some network file systems know no locks; the digest still guards the result there.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    finally:
+        lock.release()
 
 
-def download(url: str, target: Path, limit: int, verify: Callable[[Path], None]) -> Path:
-    """Fetch one verified file; OSError when it cannot be had, DataError when it is not the right one."""
-    import pooch  # type: ignore[import-untyped,unused-ignore]
-
+def download(url: str, target: Path, sha256: str | None, limit: int, unpack: Callable[[Path], bytes]) -> Path:
+    """Fetch one file, unpacked and verified; OSError when it cannot be had, DataError when it is not the right one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(logging.WARNING)
+    # The part may be the beginning of an older copy on the server: then once more, from the start.
+    files = pooch.create(
+        target.parent,
+        base_url="",
+        registry={target.name: sha256},
+        urls={target.name: url},
+        retry_if_failed=int(part.exists()),
+    )
+    pooch.get_logger().setLevel(logging.WARNING)
     try:
         with _alone(target):
-            downloader = ResumingDownloader(part, limit, verify)
-            pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent, downloader=downloader)
-    except http.client.HTTPException as error:
+            files.fetch(target.name, downloader=Downloader(part, limit, unpack))
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{url}: {error}") from error
+    except urllib3.exceptions.HTTPError as error:
         raise ConnectionError(f"{url}: {type(error).__name__}: {error}") from error
-    finally:
-        logger.setLevel(level)
     return target

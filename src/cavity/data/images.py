@@ -99,7 +99,7 @@ def load_folder(folder: Path, test_fraction: float, seed: int) -> Raw:
     names = [name for _, name in pairs]
     unseen = {name for _, name in lists[-1]} - {name for _, name in lists[0]}
     if unseen:
-        raise damaged(folder, f"test has classes that train has not: {', '.join(sorted(unseen))}")
+        raise damaged(folder, f"test has classes that train lacks: {', '.join(sorted(unseen))}")
     y, classes = encode_labels(np.array(names), folder)
     x, shape = read_images([path for path, _ in pairs])
     if len(lists) == 2:

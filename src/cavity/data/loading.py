@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from cavity.data.errors import DataNotFound, damaged
 from cavity.data.places import Folder
 from cavity.data.readers import Request
 from cavity.data.registry import DEFAULT, SOURCES, names, split_name
+from cavity.util.text import nearest
 
 if TYPE_CHECKING:
     from cavity.data.dataset import Dataset
@@ -69,8 +69,7 @@ def load(
 
 def _load_path(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
     if not path.exists():
-        close = difflib.get_close_matches(str(path), names(), n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = nearest(str(path), names())
         raise DataNotFound(f"{path}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")
     suffix = path.suffix.lower()
     if path.is_file() and suffix in (".csv", ".parquet"):

@@ -19,7 +19,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 # An xz header may ask for a dictionary of 4 GiB; the strongest preset of the xz tool needs 65 MiB.
 XZ_MEMORY = 128 << 20
-CHUNK = 1 << 20
 # An archive of a few files needs far less than this for headers, padding and read-me files.
 ARCHIVE_OVERHEAD = 1 << 20
 MAX_MEMBERS = 100
@@ -39,57 +38,46 @@ def check_expansion(path: Path, packed: int, unpacked: int) -> None:
         )
 
 
-class _XzReader(io.RawIOBase):
-    """A stream of decompressed bytes that limits the decoder's memory, which ``lzma.open`` cannot."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._decoder.eof:
-            packed = self._file.read(CHUNK) if self._decoder.needs_input else b""
-            if self._decoder.needs_input and not packed:
-                raise EOFError("the compressed stream ends before its end marker")
-            content = self._decoder.decompress(packed, len(buffer))
-            if content:
-                buffer[: len(content)] = content
-                return len(content)
-        if self._decoder.unused_data or self._file.read(1):
-            raise lzma.LZMAError("bytes follow the end of the compressed stream")
-        return 0
+def _unxz(packed: bytes, limit: int) -> bytes:
+    """At most ``limit`` + 1 unpacked bytes, in bounded memory, which ``lzma.open`` cannot promise."""
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+    content = decoder.decompress(packed, limit + 1)
+    if len(content) <= limit and not decoder.eof:
+        raise EOFError("the compressed stream ends before its end marker")
+    if decoder.unused_data:
+        raise lzma.LZMAError("bytes follow the end of the compressed stream")
+    return content
 
 
-def _open(path: Path, file: BinaryIO) -> BinaryIO:
-    """The content of an open file: its own bytes, or unpacked where it starts like gzip or xz."""
-    start = file.read(len(XZ_MAGIC))
-    file.seek(0)
-    if start.startswith(GZIP_MAGIC):
+def _open(file: io.BufferedReader) -> BinaryIO:
+    """The content of an open file: its own bytes, or unpacked where it starts like gzip."""
+    if file.peek(2).startswith(GZIP_MAGIC):
         return gzip.GzipFile(fileobj=file, mode="rb")  # type: ignore[return-value]
-    if start == XZ_MAGIC:
-        return io.BufferedReader(_XzReader(file), CHUNK)
     return file
 
 
 def check_content(path: str | Path, content: bytes, file: KnownFile) -> bytes:
     """The content itself when its size and SHA-256 are those of ``file``; otherwise an error."""
+    digest = hashlib.sha256(check_size(path, content, file)).hexdigest()
+    if digest != file.sha256:
+        raise damaged(path, f"is not {file.name}: the SHA-256 of the content is {digest}, expected {file.sha256}")
+    return content
+
+
+def check_size(path: str | Path, content: bytes, file: KnownFile) -> bytes:
+    """The content itself when its size is that of ``file``; otherwise an error."""
     if len(content) != file.size:
         held = "more" if len(content) > file.size else f"{len(content):,}"
         raise damaged(path, f"holds {held} bytes where {file.name} has {file.size:,}")
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != file.sha256:
-        raise damaged(path, f"is not {file.name}: the SHA-256 of the content is {digest}, expected {file.sha256}")
     return content
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a plain, gzip or xz file, of which at most ``limit`` + 1 bytes are read."""
     try:
-        with path.open("rb") as raw, _open(path, raw) as stream:
-            return stream.read(limit + 1)
+        with path.open("rb") as raw, _open(raw) as stream:
+            is_xz = stream is raw and raw.peek(6).startswith(XZ_MAGIC)
+            return _unxz(raw.read(), limit) if is_xz else stream.read(limit + 1)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise damaged(path, f"cannot be read: {error}") from error
 
@@ -129,7 +117,7 @@ def iterate_archive(path: Path, source: Source) -> Iterator[tuple[KnownFile, byt
     """The known files of a packed tar, verified, each as soon as it comes by; nothing is written to disk."""
     wanted = {file.name: file for file in source.files}
     try:
-        with path.open("rb") as raw, _open(path, raw) as stream:
+        with path.open("rb") as raw, _open(raw) as stream:
             limited = _Limited(path, stream, source.total_size + ARCHIVE_OVERHEAD)
             with tarfile.open(fileobj=limited, mode="r|", errorlevel=2) as archive:
                 for count, member in enumerate(archive):

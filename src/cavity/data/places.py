@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from cavity.data.errors import DataError
 from cavity.data.packing import read_known
-from cavity.data.registry import SOURCES, KnownFile, Source, known
+from cavity.data.registry import SOURCES, Source, known
 
 ENVIRONMENT = "CAVITY_DATA"
 # Debian's package dataset-fashion-mnist installs into the folder fashion-mnist/ here.
@@ -72,8 +72,9 @@ def _holds_sibling(folder: Path, source: Source) -> bool:
     return False
 
 
-def _find_under(root: Path, source: Source, name: str, suffixes: tuple[str, ...]) -> Path | None:
-    """A file under one root: in one of the data set's folders, or else in the root itself."""
+def _find_under(root: Path, source: Source, name: str) -> Path | None:
+    """A file under one root, plain or packed: in one of the data set's folders, or else in the root itself."""
+    suffixes = ("",) if name == source.archive else SUFFIXES
     for folder in (*(root / folder for folder in source.folders), root):
         for path in (folder / (name + suffix) for suffix in suffixes):
             if path.is_file() and not (folder == root and _holds_sibling(root, source)):
@@ -81,17 +82,9 @@ def _find_under(root: Path, source: Source, name: str, suffixes: tuple[str, ...]
     return None
 
 
-def find_file(source: Source, file: KnownFile, data_dir: Folder = None) -> Path | None:
-    """The first path at which a file of a data set lies, plain or packed, or None."""
-    found = (_find_under(root, source, file.name, SUFFIXES) for root in roots(data_dir))
-    return next((path for path in found if path is not None), None)
-
-
-def find_archive(source: Source, data_dir: Folder = None) -> Path | None:
-    """The first path at which the archive with all files of a data set lies, or None."""
-    if source.archive is None:
-        return None
-    found = (_find_under(root, source, source.archive, ("",)) for root in roots(data_dir))
+def find(source: Source, name: str, data_dir: Folder = None) -> Path | None:
+    """The first path at which a file of a data set lies, plain or packed, or its archive; None if it is nowhere."""
+    found = (_find_under(root, source, name) for root in roots(data_dir))
     return next((path for path in found if path is not None), None)
 
 
@@ -100,24 +93,19 @@ def where(name: str, data_dir: Folder = None) -> list[Place]:
 
     Empty for what needs no file. The first place of a file that is ``found`` is the one that is read.
     """
-    source = SOURCES[known(name)]
-    searched: list[tuple[str, tuple[str, ...]]] = [(file.name, SUFFIXES) for file in source.files]
-    if source.archive is not None:
-        searched.append((source.archive, ("",)))
-    places = []
-    for file_name, suffixes in searched:
+    source, places = SOURCES[known(name)], []
+    for file in (*(file.name for file in source.files), *([source.archive] if source.archive else [])):
         for root in roots(data_dir):
-            path = _find_under(root, source, file_name, suffixes)
-            places.append(Place(file_name, path or root / source.folders[0] / file_name, path is not None))
+            path = _find_under(root, source, file)
+            places.append(Place(file, path or root / source.folders[0] / file, path is not None))
     return places
 
 
 def is_present(name: str, data_dir: Folder = None) -> bool:
     """Whether a data set can be loaded without a network."""
+    found = {place.file for place in where(name, data_dir) if place.found}
     source = SOURCES[known(name)]
-    if find_archive(source, data_dir) is not None:
-        return True
-    return all(find_file(source, file, data_dir) is not None for file in source.files)
+    return source.archive in found or found >= {file.name for file in source.files}
 
 
 def available(data_dir: Folder = None) -> list[Entry]:

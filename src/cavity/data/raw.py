@@ -88,7 +88,8 @@ def stratified_split(
     """Training and test indices in random order, every class divided in the same proportion.
 
     The fraction is rounded cumulatively, so that the test set as a whole has round(samples · fraction). Every
-    class keeps a sample for training.
+    class keeps a sample for training. scikit-learn's ``train_test_split`` would give other samples for the same seed:
+    a run that was made with this split could not be resumed or evaluated.
     """
     import numpy as np
 

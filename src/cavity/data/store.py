@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cavity.data.errors import DataError, DataNotFound
-from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, iterate_archive, read_known
-from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find_archive, find_file
+from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, check_size, iterate_archive, read_bounded, read_known
+from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find
 from cavity.data.registry import SOURCES, KnownFile, Source, known
+from cavity.util.files import write_whole
 
 
 def _destination(source: Source, data_dir: Folder) -> Path:
@@ -25,24 +25,26 @@ def _destination(source: Source, data_dir: Folder) -> Path:
     return cache_folder() / source.folders[0]
 
 
-def _download(source: Source, name: str, folder: Path, limit: int, verify: Callable[[Path], None]) -> Path:
-    """A file from the first mirror that has it; the error of the last resort lists what each one said."""
+def _download(
+    source: Source, remote: str, target: Path, sha256: str | None, limit: int, unpack: Callable[[Path], bytes]
+) -> Path:
+    """The file ``remote`` from the first mirror that has it; the error of the last resort lists what each one said."""
     from cavity.data.download import download, is_local
 
     refused, said = False, []
     for mirror in source.mirrors:
         try:
-            return download(mirror + name, folder / name, limit, verify)
+            return download(mirror + remote, target, sha256, limit, unpack)
         except (OSError, DataError) as error:
             if is_local(error):
-                raise OSError(error.errno, f"{folder / name} could not be written ({error.strerror})") from error
+                raise OSError(error.errno, f"{target} could not be written ({error.strerror})") from error
             refused = refused or isinstance(error, DataError)
-            said.append(f"  from {mirror + name}\n    ({type(error).__name__}: {error})")
+            said.append(f"  from {mirror + remote}\n    ({type(error).__name__}: {error})")
     message = "\n".join(
         (
-            f"{source.name}: {name} is missing and could not be downloaded. To put it there by hand, save",
-            f"  {name}",
-            f"  into {folder} (or into {source.folders[0]}/ below --data-dir or ${ENVIRONMENT})",
+            f"{source.name}: {target.name} is missing and could not be downloaded. To put it there by hand, save",
+            f"  {remote}",
+            f"  into {target.parent} (or into {source.folders[0]}/ below --data-dir or ${ENVIRONMENT})",
             *said,
         )
     )
@@ -57,63 +59,43 @@ def fetch(name: str, data_dir: Folder = None) -> list[Path]:
     source = SOURCES[known(name)]
     if not source.files:
         return []
-    found = {file: find_file(source, file, data_dir) for file in source.files}
+    found = {file: find(source, file.name, data_dir) for file in source.files}
     missing = [file for file, path in found.items() if path is None]
     if not missing:
         return [path for path in found.values() if path is not None]
     folder = _destination(source, data_dir)
     if source.archive is not None:
-        archive = find_archive(source, data_dir)
+        archive = find(source, source.archive, data_dir)
         return [archive or _download_archive(source, source.archive, folder)]
     fetched = {file: _download_file(source, file, folder) for file in missing}
     return [path or fetched[file] for file, path in found.items()]
 
 
 def _download_file(source: Source, file: KnownFile, folder: Path) -> Path:
-    def verify(path: Path) -> None:
-        read_known(path, file)
+    """One file, which is packed on the mirrors and plain here: pooch verifies what is inside."""
+
+    def unpack(path: Path) -> bytes:
+        return check_size(path, read_bounded(path, file.size), file)
 
     # Packing never makes a file much larger: gzip adds 5 bytes per 16 KiB at worst.
     limit = file.size + file.size // 1000 + 1024
-    return _download(source, file.name + ".gz", folder, limit, verify)
+    return _download(source, file.name + ".gz", folder / file.name, file.sha256, limit, unpack)
 
 
 def _download_archive(source: Source, name: str, folder: Path) -> Path:
-    def verify(path: Path) -> None:
+    """The archive as it is; each file in it is verified, as the archive itself has no digest in the registry."""
+
+    def unpack(path: Path) -> bytes:
         for _ in iterate_archive(path, source):
             pass
+        return path.read_bytes()
 
-    return _download(source, name, folder, source.total_size + ARCHIVE_OVERHEAD, verify)
+    return _download(source, name, folder / name, None, source.total_size + ARCHIVE_OVERHEAD, unpack)
 
 
 def _kept(file: KnownFile) -> Path:
+    """Where an unpacked copy of a file lies in the user's cache."""
     return cache_folder() / "unpacked" / file.sha256
-
-
-def _read_kept(file: KnownFile) -> bytes | None:
-    """The unpacked copy in the user's cache, if there is one and it is whole."""
-    path = _kept(file)
-    try:
-        if path.stat().st_size != file.size:
-            return None
-        return check_content(path, path.read_bytes(), file)
-    except (OSError, DataError):
-        return None
-
-
-def _keep(file: KnownFile, content: bytes) -> None:
-    """Keep an unpacked copy, in one rename. The copy is a convenience: a full disk must not stop the work."""
-    path = _kept(file)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
 
 
 def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
@@ -124,22 +106,18 @@ def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
     source = SOURCES[known(name)]
     paths = fetch(name, data_dir)
     if paths[0].name == source.archive:
-        kept = {file.name: _read_kept(file) for file in source.files}
-        if all(content is not None for content in kept.values()):
-            return {name: content for name, content in kept.items() if content is not None}
-        result = {}
-        for file, content in iterate_archive(paths[0], source):
-            _keep(file, content)
-            result[file.name] = content
-        return result
-    return {file.name: _read(file, path) for file, path in zip(source.files, paths, strict=True)}
-
-
-def _read(file: KnownFile, path: Path) -> bytes:
-    if path.suffix != ".xz":
-        return read_known(path, file)
-    content = _read_kept(file)
-    if content is None:
-        content = read_known(path, file)
-        _keep(file, content)
-    return content
+        unpacked = iterate_archive(paths[0], source)
+    else:
+        unpacked = ((file, read_known(path, file)) for file, path in zip(source.files, paths, strict=True))
+        if not any(path.suffix == ".xz" for path in paths):
+            return {file.name: content for file, content in unpacked}
+    with contextlib.suppress(OSError, DataError):
+        return {file.name: check_content(_kept(file), _kept(file).read_bytes(), file) for file in source.files}
+    found = {}
+    for file, content in unpacked:
+        found[file.name] = content
+        # The copy is a convenience: a full disk must not stop the work.
+        with contextlib.suppress(OSError):
+            _kept(file).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(_kept(file), content)
+    return found

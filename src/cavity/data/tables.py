@@ -40,6 +40,12 @@ def label_column(path: Path, columns: list[str], label: str | None) -> int:
     return found[0]
 
 
+def _all_but_label(path: Path, columns: list[str], label: str | None) -> tuple[list[int], int]:
+    """The positions of the features, all columns but the label's, and of the label."""
+    target = label_column(path, columns, label)
+    return [number for number in range(len(columns)) if number != target], target
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -91,8 +97,7 @@ def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArra
     def choose(columns: list[str]) -> tuple[list[int], int | None]:
         if columns and all(_is_number(name) for name in columns):
             raise damaged(path, "the first line holds numbers only; a header with column names is needed")
-        target = label_column(path, columns, label)
-        return [number for number in range(len(columns)) if number != target], target
+        return _all_but_label(path, columns, label)
 
     values, labels = scan_csv(path, choose)
     if "" in labels:
@@ -175,12 +180,7 @@ def _labels(path: Path, column: Any) -> NDArray[np.generic]:
 
 def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features (samples, columns − 1) and labels, in their own type, of a parquet file."""
-
-    def choose(columns: list[str]) -> tuple[list[int], int | None]:
-        target = label_column(path, columns, label)
-        return [number for number in range(len(columns)) if number != target], target
-
-    x, labels = scan_parquet(path, choose)
+    x, labels = scan_parquet(path, lambda columns: _all_but_label(path, columns, label))
     assert labels is not None
     return x, labels
 

@@ -6,7 +6,6 @@ option is one field.
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,6 +14,8 @@ from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
+
+from cavity.util.text import nearest
 
 
 class Names(Collection[str]):
@@ -45,12 +46,6 @@ def option(
     """
     about = {"help": text, "choices": choices, "least": least, "before": default if before is MISSING else before}
     return field(default=default, metadata=about)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``; did you mean …?``, or nothing where nothing is near."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 class Kind(NamedTuple):

@@ -7,9 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cavity.training.callbacks import Callback
 
@@ -28,6 +26,8 @@ REFRESH = 0.5
 COUNTED = 4
 #: Width of the progress bar.
 BAR = 20
+#: Seconds of the past that the time left is estimated from: an epoch may take minutes.
+LOOK_BACK = 3600.0
 
 
 def percent(value: float | None) -> str:
@@ -51,9 +51,10 @@ def duration(seconds: float) -> str:
 
 
 def bars(console: Console) -> Progress:
-    """Bars with a note each, in a terminal alone."""
-    columns = TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[note]}")
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    """Bars with the time left and a note each, in a terminal alone."""
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+    columns = texts[0], BarColumn(30), TimeRemainingColumn(compact=True), texts[1]
+    return Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=LOOK_BACK)
 
 
 def say(console: Console, text: str) -> None:
@@ -128,23 +129,31 @@ class LiveDisplay(Callback):
     def __init__(self, console: Console, epochs: int, steps_per_epoch: int) -> None:
         self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
         self.console, self.running = console, RunningError()
-        self.live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-        self.began, self.first_step, self.drawn = time.monotonic(), 0, 0.0
+        self.progress = Progress(
+            BarColumn(BAR),
+            TextColumn("{task.description}"),
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            speed_estimate_period=LOOK_BACK,
+        )
+        self.task = self.progress.add_task("", total=epochs * steps_per_epoch)
+        self.drawn = 0.0
 
     def __enter__(self) -> LiveDisplay:
-        self.live.start()
+        self.progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.live.stop()
+        self.progress.stop()
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
         now = time.monotonic()
         self.running.add(trainer, info)
-        if self.first_step == 0:
-            self.began, self.first_step = now, trainer.steps
+        if self.drawn == 0.0:
             self.console.print("\n".join([HEAD, *map(row, trainer.history)]), soft_wrap=True)
         if now - self.drawn >= REFRESH:
             self.drawn = now
@@ -155,18 +164,14 @@ class LiveDisplay(Callback):
         self._draw(trainer, record.polarization)
 
     def _draw(self, trainer: Trainer, polarization: Sequence[float]) -> None:
-        total = self.epochs * self.steps_per_epoch
-        bar = "━" * round(BAR * trainer.steps / total)
-        text = Text.assemble(
-            (f"{bar:<{BAR}}", "green"),
-            f"  step {trainer.steps}/{total}, {self._left(trainer.steps, total)}",
-            f", on the way {percent(self.running.percent())}, polarization {numbers(polarization)}",
+        self.progress.update(self.task, completed=trainer.steps)
+        (task,) = self.progress.tasks
+        left = "…" if task.time_remaining is None else duration(task.time_remaining)
+        words = (
+            f"step {trainer.steps}/{self.epochs * self.steps_per_epoch}, {left} left, "
+            f"on the way {percent(self.running.percent())}, polarization {numbers(polarization)}"
         )
-        self.live.update(text, refresh=True)
-
-    def _left(self, steps: int, total: int) -> str:
-        elapsed, done = time.monotonic() - self.began, steps - self.first_step
-        return f"{duration(elapsed / done * (total - steps)) if done else '…'} left"
+        self.progress.update(self.task, description=words, refresh=True)
 
 
 HEAD = "epoch   train    test  train Bayes  test Bayes    NLL    ECE  seconds  polarization"

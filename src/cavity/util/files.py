@@ -7,7 +7,6 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 LOCK = ".lock"
 
@@ -79,17 +78,11 @@ def require_free(folder: Path, mark: str, otherwise: str) -> None:
 @contextlib.contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
     """Hold the folder for this process; the lock goes with the process, however it ends."""
-    with (folder / LOCK).open("w") as stream:
-        _lock(stream, folder)
+    from filelock import FileLock, Timeout
+
+    try:
+        lock = FileLock(folder / LOCK, timeout=0).acquire()
+    except Timeout as error:
+        raise OSError(f"{folder} is being written by another process: wait for it, or stop it") from error
+    with lock:
         yield
-
-
-def _lock(stream: IO[str], folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # no such locks outside POSIX
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OSError(error.errno, f"{folder} is being written by another process: wait for it, or stop it") from error

@@ -7,8 +7,9 @@ in the registry; errors, the command line, the documentation, tests and plots re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from cavity.util.text import nearest
 
 
 class Described(Protocol):
@@ -63,7 +64,5 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
                 raise TypeError(f"{argument} must be one of {', '.join(self)}, or such an object, got {value!r}")
             return value
         if value not in self._classes:
-            close = get_close_matches(value, self._classes, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{argument} must be one of {', '.join(self)}, got {value!r}{hint}")
+            raise ValueError(f"{argument} must be one of {', '.join(self)}, got {value!r}{nearest(value, self)}")
         return self._classes[value](**options)

@@ -111,7 +111,7 @@ def test_two_classes_have_one_output(tmp_path):
         (["--batch-size", "0"], "expected positive whole numbers with commas, got '0'"),
         (["--hidden", "a"], "expected positive whole numbers with commas, got 'a'"),
         (["--algorithms", "mf,sgd"], "there is no algorithm 'sgd'; there are binarynet"),
-        (["--repeats", "1,2"], "expected one positive whole number, got '1,2'"),
+        (["--repeats", "1,2"], "expected a positive whole number, got '1,2'"),
         (["--algorithms", "binarynet-compiled"], "nothing is left when nothing is compiled"),
         (["--batch-size", "5000"], "batch size 5000 needs at least 10000 samples"),
     ],

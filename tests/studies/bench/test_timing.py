@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from io import StringIO
-from types import SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
 
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.data import load
 from cavity.studies.bench import accuracy, timing
 from cavity.studies.bench.contenders import NEED_COMPILER, build, names
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
-from cavity.studies.bench.progress import Turns
 from cavity.studies.bench.timing import best_of_turns, measure, ratio, train_seconds
-from cavity.training.display import bars
 
 CPU = torch.device("cpu")
 
@@ -95,18 +90,6 @@ def test_the_turns_that_are_over_are_told():
     told = []
     best = best_of_turns({"a": lambda: 2.0, "b": lambda: 1.0}, 2, told.append)
     assert (best, told) == ({"a": 2.0, "b": 1.0}, [0, 1, 2, 3, 4])
-
-
-def test_the_time_left_follows_from_the_turns_so_far(monkeypatch):
-    clock = iter([0.0, 100.0, 110.0, 120.0])
-    monkeypatch.setattr("cavity.studies.bench.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    shown = bars(Console(file=StringIO(), force_terminal=True))
-    turns = Turns(shown, 16, 4)
-    notes = []
-    for done in range(3):
-        turns(done)
-        notes.append(shown.tasks[0].fields["note"])
-    assert notes == ["warming up", "0:30 left", "0:20 left"]
 
 
 def test_too_large_a_batch_is_refused(digits):

@@ -39,5 +39,5 @@ def test_records(store, content):
 def test_the_error_names_the_file(store):
     for content in (b"", b"[]", b"[" * 100_000, b'{"setup": []}', b"\xff"):
         store.record_path(CELL).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{CELL.key}.json: is no record"):
+        with pytest.raises(ValueError, match=f"{CELL.key}.json: is not a record"):
             store.records("smoke")

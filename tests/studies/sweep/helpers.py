@@ -13,7 +13,14 @@ from cavity.studies.sweep.space import Space
 from cavity.studies.sweep.study import Trial
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cavity.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-COMMAND = [sys.executable, "-m", "cavity", "sweep"]
+#: Ctrl-C is heard as in a terminal, even if the tests themselves run in the background, where shells ignore SIGINT.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cavity.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+COMMAND = [sys.executable, "-c", PROGRAM, "sweep"]
 
 
 def tiny(**options) -> Config:

@@ -80,7 +80,7 @@ def test_a_configuration_is_where_the_search_begins(tmp_path):
         (["--objective", "speed"], "argument --objective: invalid choice"),
         (["--trial", "3"], "no option --trial; did you mean --trials?"),
         (["--dataset", "nothing-like-this"], "nothing-like-this"),
-        (["--resume", "nowhere"], "nowhere is no folder"),
+        (["--resume", "nowhere"], "nowhere is not a folder"),
         (["--resume", "nowhere", "--epochs", "3"], "--epochs does not go with --resume"),
         (["--resume", "nowhere", "--rho", "0.9..1"], "--rho does not go with --resume"),
         (["--resume", "nowhere", "--no-prune"], "--no-prune does not go with --resume"),
@@ -114,5 +114,5 @@ def test_help_is_quick_and_shows_the_python_equivalent():
     program = "import sys; from cavity.cli import main\ntry: main(['sweep', '--help'])\nexcept SystemExit: pass\n"
     program += "print([m for m in ('torch', 'numpy', 'rich', 'optuna', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    assert "In Python: sweep = cavity.studies.sweep.run(" in done.stdout
+    assert "In Python: sweep = cavity.sweep.run(" in done.stdout
     assert done.stdout.endswith("[]\n")

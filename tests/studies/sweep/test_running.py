@@ -7,9 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,8 +16,7 @@ import cavity
 from cavity.cli import main
 from cavity.runs import Config
 from cavity.studies.sweep import Space, open_sweep
-from cavity.studies.sweep.running import Silent, prepare, work
-from cavity.studies.sweep.workers import Workers, interrupts
+from cavity.studies.sweep.running import Listener, prepare, work
 from cavity.util.files import only_writer
 from studies.sweep.helpers import COMMAND, ENVIRONMENT, results, tiny
 
@@ -118,26 +116,6 @@ def test_ctrl_c_ends_a_sweep_and_says_how_to_go_on(tmp_path):
         pass
 
 
-def test_a_ctrl_c_that_python_drops_is_heard_all_the_same():
-    # A shell that starts tests in the background has SIGINT ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        _drop_a_ctrl_c()
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _drop_a_ctrl_c():
-    with interrupts() as came:
-        workers = Workers(SimpleNamespace(config=tiny(), sizes=SimpleNamespace(validation=10), metric=""), 1, 2, came)
-        # Where the exception goes to nobody, as in a destructor.
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            workers.next_message()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_what_is_finished_is_not_done_again(whole, capsys):
     before = whole.trials
     assert main(["sweep", "--resume", str(whole.path), "--trials", "4"]) == 0
@@ -188,7 +166,7 @@ def test_failures_are_shown_and_end_a_sweep_where_nothing_succeeds(tmp_path, cap
     assert "Traceback" in (tmp_path / "failed" / "errors.txt").read_text()
 
 
-class KillInTheSecond(Silent):
+class KillInTheSecond(Listener):
     """Kills the worker in the second trial."""
 
     def advance(self, number, epoch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from cavity import data
 from cavity.data import Dataset
 from cavity.engine.compiling import compiler_problem
 from cavity.studies.bench.contenders import NEED_COMPILER, default
+from cavity.studies.bench.options import Options
 
 RANDOM = "random"
 DEFAULT_DATASET = "fashion-mnist"
@@ -33,7 +33,7 @@ class Field:
     compile: bool
 
 
-def prepare(args: argparse.Namespace, say: Callable[[str], object]) -> Field:
+def prepare(args: Options, say: Callable[[str], object]) -> Field:
     """What the options ask for; ``say`` is told if nothing can be compiled."""
     problem = "as asked" if args.eager else compiler_problem()
     if problem is not None:

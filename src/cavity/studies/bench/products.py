@@ -120,6 +120,6 @@ class BareProducts:
         return total
 
     def seconds(self, layers: Sequence[LayerProducts]) -> float:
-        """The least time of so many products of each kind."""
+        """The least time that the products of these layers take."""
         pairs = zip((layer.counts for layer in layers), self.best, strict=True)
         return sum(n * bests[kind] for row, bests in pairs for kind, n in enumerate(row) if n)

@@ -1,20 +1,18 @@
-"""One cell in its own process: ``python -m cavity.studies.experiments.cell NAME FOLDER``, the cell in JSON on stdin.
+"""One cell in a process of its own: ``python -m cavity.studies.experiments.cell NAME FOLDER``, for ``grid.py``.
 
-Each line on stdout is "epochs done, epochs in all"; whatever the experiment prints goes to stderr. When stdin closes,
-the process that asked is gone, and so is this one: its checkpoint stays.
+The cell comes as a message from the parent; [epochs done, epochs in all] goes back after each epoch. When the parent is
+gone, this process ends, and its checkpoint stays.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cavity.studies.experiments.experiment import Cell, Experiment, Record, find
 from cavity.studies.experiments.store import Store
-from cavity.util.processes import lines_from_parent
+from cavity.util.processes import Parent
 
 if TYPE_CHECKING:
     from cavity.studies.experiments.training import Progress
@@ -32,14 +30,9 @@ def compute(experiment: Experiment, cell: Cell, store: Store, progress: Progress
 
 def main() -> None:
     name, folder = sys.argv[1:]
-    cell = Cell.from_dict(json.loads(lines_from_parent().get()))
-    parent = sys.stdout
-
-    def tell(done: int, total: int) -> None:
-        print(done, total, file=parent, flush=True)
-
-    with redirect_stdout(sys.stderr):
-        compute(find(name), cell, Store(Path(folder)), tell)
+    parent = Parent()
+    cell = Cell.from_dict(parent.receive())
+    compute(find(name), cell, Store(Path(folder)), lambda done, total: parent.send([done, total]))
 
 
 if __name__ == "__main__":

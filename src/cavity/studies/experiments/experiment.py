@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.options import nearest
 from cavity.studies.experiments import EXPERIMENTS
 from cavity.studies.experiments.scale import Request
 from cavity.studies.experiments.setup import Setup
+from cavity.util.text import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

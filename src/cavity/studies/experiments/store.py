@@ -71,5 +71,5 @@ class Store:
             try:
                 found.append(Record.from_dict(json.loads(path.read_text(encoding="utf-8"))))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                raise ValueError(f"{path}: is no record of an experiment: {error}") from error
+                raise ValueError(f"{path}: is not a record of an experiment: {error}") from error
         return [record for record in found if record.cell.scale == scale]

@@ -6,7 +6,6 @@ are of a GPU, so that only the ratios to BinaryNet can be compared.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,13 @@ if TYPE_CHECKING:
     from cavity.studies.experiments.training import Progress
 
 METHODS = ("binarynet", "bp", "bpi", "amp", "mf")
+CONTENDERS = ("binarynet", "binarynet-compiled", "mf", "amp", "bpi", "bp")
+#: How each scale is measured. ``arguments`` in the sizes say the same: they are in the names of the records there are.
+MEASUREMENT: dict[str, dict[str, Any]] = {
+    "smoke": {"repeats": 1, "steps": 2, "eager": True},
+    "laptop": {"repeats": 3},
+    "paper": {},
+}
 SIZES = {
     "smoke": smoke(
         two_class=True, epochs=1, batches=(16, 128), arguments=["--repeats", "1", "--steps", "2", "--eager"]
@@ -51,18 +57,23 @@ def cells(request: Request) -> list[Cell]:
 
 def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     """What ``cavity bench`` measures at one batch size."""
-    from cavity.cli import bench as command
-    from cavity.cli.parser import Parser
+    from rich.console import Console
 
-    setup, file = cell.setup, folder / "bench.json"
-    words = ["--dataset", setup.dataset.removesuffix(TWO_CLASS), *(["--two-class"] if setup.two_class else [])]
-    words += ["--hidden", ",".join(map(str, setup.hidden)), "--batch-size", str(setup.batch_size)]
-    words += ["--algorithms", "binarynet,binarynet-compiled,mf,amp,bpi,bp", "--json", str(file)]
-    parser = Parser(prog="cavity bench", description="")
-    command.add_arguments(parser)
-    command.run(parser.parse_args([*words, "--seed", str(setup.seed), *cell.options["arguments"]]))
+    from cavity.studies.bench.options import Options
+    from cavity.studies.bench.running import run
+
+    setup = cell.setup
+    options = Options(
+        batch_size=[setup.batch_size],
+        hidden=setup.hidden,
+        algorithms=CONTENDERS,
+        dataset=setup.dataset.removesuffix(TWO_CLASS),
+        two_class=setup.two_class,
+        seed=setup.seed,
+        **MEASUREMENT[cell.scale],
+    )
+    found = run(options, Console()).as_dict()
     progress(1, 1)
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return {"timings": found["timings"], "network": found["network"]}
 
 

@@ -96,6 +96,6 @@ def open_sweep(path: str | os.PathLike[str]) -> Sweep:
     """The sweep in a folder; FileNotFoundError where there is none."""
     folder = Path(path)
     if not (folder / PLAN).is_file():
-        what = f"has no {PLAN}, so it is no sweep" if folder.is_dir() else "is no folder"
+        what = f"has no {PLAN}, so it is not a sweep" if folder.is_dir() else "is not a folder"
         raise FileNotFoundError(f"{folder} {what}; a sweep is the folder that cavity sweep --out wrote")
     return Sweep(folder, Plan.from_toml(folder / PLAN))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from cavity.studies.pool import Pool, Worker, pool
 from cavity.studies.sweep.folder import DATABASE, ERRORS, PLAN, Sweep, best, open_sweep
 from cavity.studies.sweep.plan import TRIALS, VALIDATION, make_plan
 from cavity.studies.sweep.space import Space
 from cavity.studies.sweep.study import Study, Trial, create_study, open_study, require_optuna
-from cavity.studies.sweep.workers import Worker, Workers, started
 from cavity.util.files import new_folder, only_writer, require_free
 
 if TYPE_CHECKING:
@@ -25,31 +25,21 @@ if TYPE_CHECKING:
 
 #: Where sweeps go that were given no folder.
 SWEEPS = Path("sweeps")
-#: So many failures before anything is finished are no accident.
+#: A sweep is given up when this many trials have failed and none has finished.
 FAILURES = 3
 
 
-class Listener(Protocol):
-    """Told how far a sweep is; ``cavity.studies.sweep.progress`` shows it."""
-
-    def begin(self, number: int, values: dict[str, Any]) -> None: ...
-
-    def advance(self, number: int, epoch: int) -> None: ...
-
-    def end(self, trial: Trial, best: Trial | None) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
+class Listener:
+    """Told how far a sweep is, and shows nothing; ``cavity.studies.sweep.progress`` shows it."""
 
     def begin(self, number: int, values: dict[str, Any]) -> None:
-        pass
+        """A trial begins."""
 
     def advance(self, number: int, epoch: int) -> None:
-        pass
+        """A trial has finished an epoch."""
 
     def end(self, trial: Trial, best: Trial | None) -> None:
-        pass
+        """A trial is over; ``best`` is the best so far."""
 
 
 def run(
@@ -69,14 +59,14 @@ def run(
     ``objective``: "error", "error-bayes" or "nll" at the end of training. ``config.seed`` seeds the search, too.
     """
     sweep = prepare(config, space, out, trials=trials, objective=objective, validation=validation, prune=prune)
-    work(sweep, jobs, Silent())
+    work(sweep, jobs, Listener())
     return sweep
 
 
 def resume(path: str | os.PathLike[str], *, trials: int | None = None, jobs: int = 1) -> Sweep:
     """``cavity sweep --resume``: go on, to ``trials`` in all; what was running when it ended is run again."""
     sweep = reopen(path, trials=trials)
-    work(sweep, jobs, Silent())
+    work(sweep, jobs, Listener())
     return sweep
 
 
@@ -128,20 +118,16 @@ def work(sweep: Sweep, jobs: int, listener: Listener) -> None:
         sweep.write_plan()
         if not (sweep.path / DATABASE).exists():
             create_study(sweep.path / DATABASE, sweep.plan)
-        _work(sweep, jobs, listener)
-
-
-def _work(sweep: Sweep, jobs: int, listener: Listener) -> None:
-    with open_study(sweep.path / DATABASE, sweep.plan) as study:
-        study.begin()
-        trials = study.trials()
-        if (first := best(trials)) is not None:
-            sweep.write_best(first)
-        left = sweep.plan.trials - sum(trial.state != "open" for trial in trials)
-        jobs = min(jobs, left)
-        if jobs > 0:
-            with started(sweep.plan, jobs, sweep.path / ERRORS) as workers:
-                _Loop(sweep, study, workers, listener, left).run(jobs)
+        with open_study(sweep.path / DATABASE, sweep.plan) as study:
+            study.begin()
+            trials = study.trials()
+            if (first := best(trials)) is not None:
+                sweep.write_best(first)
+            left = sweep.plan.trials - sum(trial.state != "open" for trial in trials)
+            jobs = min(jobs, left)
+            if jobs > 0:
+                with pool("cavity.studies.sweep.worker", jobs, sweep.plan.config.threads) as workers:
+                    _Loop(sweep, study, workers, listener, left).run(jobs)
 
 
 @dataclass
@@ -156,14 +142,14 @@ class _Running:
 class _Loop:
     """Hands out trials and takes what comes back, in one thread."""
 
-    def __init__(self, sweep: Sweep, study: Study, workers: Workers, listener: Listener, left: int) -> None:
+    def __init__(self, sweep: Sweep, study: Study, workers: Pool, listener: Listener, left: int) -> None:
         self.sweep, self.study, self.workers, self.listener = sweep, study, workers, listener
         #: Trials that have not begun, and those that have, by their workers.
         self.left, self.running = left, dict[Worker, _Running]()
 
     def run(self, jobs: int) -> None:
         for _ in range(jobs):
-            self._begin(self.workers.start())
+            self._begin(self._start())
         while self.running:
             worker, message = self.workers.next_message()
             if message is not None and "epoch" in message:
@@ -171,18 +157,24 @@ class _Loop:
             elif worker in self.running:
                 self._end(worker, message)
 
+    def _start(self) -> Worker:
+        plan = self.sweep.plan
+        worker = self.workers.start(self.sweep.path / ERRORS)
+        worker.send({"config": plan.config.as_dict(), "validation": plan.sizes.validation, "metric": plan.metric})
+        return worker
+
     def _begin(self, worker: Worker) -> None:
         trial, values = self.study.ask()
         self.left -= 1
         self.running[worker] = _Running(trial)
         self.listener.begin(trial.number, values)
-        worker.train(self.sweep.plan.configuration(values))
+        worker.send(self.sweep.plan.configuration(values).as_dict())
 
     def _epoch(self, worker: Worker, epoch: int, value: float | None) -> None:
         running = self.running[worker]
         if value is not None:
             running.value, running.pruned = value, self.study.report(running.trial, epoch, value)
-        worker.reply(go=not running.pruned)
+        worker.send(not running.pruned)
         self.listener.advance(running.trial.number, epoch)
 
     def _end(self, worker: Worker, message: dict[str, Any] | None) -> None:
@@ -191,18 +183,11 @@ class _Loop:
             assert running.value is not None
             self.study.finish(running.trial, running.value, message["seconds"], pruned=running.pruned)
         else:
-            known = message or {"error": self._last_words(worker), "diverged": False}
+            known = message or {"error": worker.why_ended(), "diverged": False}
             self.study.fail(running.trial, known["error"], diverged=known["diverged"])
         self._after(running.trial.number)
-        if message is None:
-            self.workers.end(worker)
         if self.left > 0:
-            self._begin(self.workers.start() if message is None else worker)
-
-    def _last_words(self, worker: Worker) -> str:
-        """Why a worker ended by itself, as far as is known."""
-        said = (self.sweep.path / ERRORS).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return f"its process ended with status {worker.process.poll()}" + (f": {said[-1]}" if said else "")
+            self._begin(self._start() if message is None else worker)
 
     def _after(self, number: int) -> None:
         """Keep the best, say what has ended, and give up where everything fails."""
@@ -214,5 +199,5 @@ class _Loop:
         states = [trial.state for trial in trials if trial.state != "open"]
         if states.count("failed") == len(states) == min(FAILURES, self.sweep.plan.trials):
             raise ValueError(
-                f"no trial has succeeded, the last one failed: {ended.reason} ({self.sweep.path / ERRORS})"
+                f"no trial has succeeded, the last one failed: {ended.reason} (see {self.sweep.path / ERRORS})"
             )

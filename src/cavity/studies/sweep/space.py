@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cavity.runs.options import nearest
+from cavity.util.text import nearest
 
 Range = tuple[float, float]
 Widths = tuple[int, ...]

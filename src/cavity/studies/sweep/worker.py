@@ -1,37 +1,32 @@
-"""A process that trains one trial after another: ``python -m cavity.studies.sweep.worker``, for ``workers.py``.
+"""A process that trains one trial after another: ``python -m cavity.studies.sweep.worker``, for ``running.py``.
 
-Messages are lines of JSON. The first on stdin says what is the same for all trials, ``{"config": …, "validation": 287,
-"metric": "test_error"}``; each that follows is the configuration of a trial, complete. After each of its epochs goes
-out ``{"epoch": 3, "value": 4.2}`` (null where nothing was measured), to be answered by ``go`` or ``stop``; in the end
-``{"seconds": 1.5}``, or ``{"error": …, "diverged": …}``.
+The parent first sends what all trials share, ``{"config": …, "validation": 287, "metric": …}``, then one complete
+configuration for each trial. After each epoch ``{"epoch": 3, "value": 4.2}`` goes back (null if nothing was measured)
+and is answered by true (go on) or false (stop); at the end ``{"seconds": 1.5}``, or ``{"error": …, "diverged": …}``.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import signal
-import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config
-from cavity.util.processes import lines_from_parent
+from cavity.util.processes import Parent
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.data import Dataset
     from cavity.training.trainer import Trainer
 
-GO, STOP = "go", "stop"
-
 
 def hold_out(dataset: Dataset, samples: int, seed: int) -> Dataset:
     """The training set alone, with ``samples`` of it, drawn by ``seed``, in the place of the test set.
 
-    What standardises the samples stays that of the whole training set; no label has a part in it.
+    The samples stay standardised as the whole training set is; labels play no part in that. The draw is ours, not
+    scikit-learn's: a sweep that is resumed must hold out the samples that it began with.
     """
     import torch
 
@@ -66,7 +61,7 @@ def train(config: Config, dataset: Dataset, goes_on: Callable[[EpochRecord], boo
     return sum(record.seconds for record in trainer.history)
 
 
-def answer(config: Config, dataset: Dataset, metric: str, receive: Callable[[], str]) -> dict[str, Any]:
+def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dict[str, Any]:
     """Train one trial, telling of each epoch; returns the last message about it."""
     from cavity.training.trainer import NonFiniteField
 
@@ -74,8 +69,8 @@ def answer(config: Config, dataset: Dataset, metric: str, receive: Callable[[], 
         value = getattr(record, metric)
         if value is not None and not math.isfinite(value):
             raise NonFiniteField(f"{metric} became {value} in epoch {record.epoch}")
-        send({"epoch": record.epoch, "value": value})
-        return receive() == GO
+        parent.send({"epoch": record.epoch, "value": value})
+        return bool(parent.receive())
 
     try:
         return {"seconds": train(config, dataset, goes_on)}
@@ -86,15 +81,9 @@ def answer(config: Config, dataset: Dataset, metric: str, receive: Callable[[], 
         return {"error": str(error) or type(error).__name__, "diverged": diverged}
 
 
-def send(message: dict[str, Any]) -> None:
-    print(json.dumps(message), file=sys.stdout, flush=True)
-
-
 def main() -> None:
-    # Ctrl-C reaches all processes of a terminal: the one that started this one decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    receive = lines_from_parent().get
-    setup = json.loads(receive())
+    parent = Parent()
+    setup = parent.receive()
 
     import torch
 
@@ -104,8 +93,8 @@ def main() -> None:
     torch.set_num_threads(config.threads or torch.get_num_threads())
     dataset = hold_out(load_data(config), setup["validation"], config.data_seed)
     while True:
-        trial = Config().replace(**json.loads(receive()))
-        send(answer(trial, dataset, setup["metric"], receive))
+        trial = Config().replace(**parent.receive())
+        parent.send(answer(trial, dataset, setup["metric"], parent))
 
 
 if __name__ == "__main__":
