@@ -13,10 +13,11 @@ import pytest
 import torch
 
 import cavity
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.amp import EXPANSION_FLOOR
 from oracle.bridge import UNITS, WEIGHTS, History, Problem, coupling_and_graph, random_state, write_state
 from oracle.channels import SMALLEST_ONE_PLUS_AV, SMALLEST_PRECISION
-from oracle.message_passing import ALGORITHMS, Layer
+from oracle.message_passing import Layer
 
 TOLERANCE = 1e-10
 SAMPLES = 4

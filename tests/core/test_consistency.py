@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 import cavity
-from cavity.core.algorithms import AMP, BPI, MF
+from cavity.core.algorithms import ALGORITHMS, AMP, BPI, MF
 from cavity.core.algorithms.base import Carry, Factor, Up
 from cavity.core.messages import Fields, Moments, Preactivation, Target
+from cavity.core.priors import PRIORS
 from oracle.message_passing import conv_edges
 
-ALGORITHMS = ("bp", "bpi", "mf", "amp")
-PRIORS = ("binary", "gaussian", "ternary")
 ACTIVATIONS = {
     "sign": cavity.Sign(),
     "noisy sign": cavity.Sign(noise=0.5),

@@ -7,10 +7,9 @@ import torch
 
 import cavity
 from cavity.analysis import landscape
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.messages import Fields, Moments, Preactivation
-
-ALGORITHMS = ("bp", "bpi", "mf", "amp")
-PRIORS = ("binary", "gaussian", "ternary")
+from cavity.core.priors import PRIORS
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
