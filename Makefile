@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# One process for each core. Each takes its tests in order, so that most modules set up what they share only once.
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow docs clean
@@ -16,10 +18,10 @@ test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out
-	$(BIN)/python -m pytest -q -m slow --timeout 3600
+	$(PYTEST) -m slow --timeout 3600
 
 # Not --quiet: mkdocs would not count the warnings that --strict is about.
 docs: $(VENV)/docs.stamp  ## the documentation site, into site/; its code blocks are run by `make test`

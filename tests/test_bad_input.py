@@ -9,7 +9,9 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import cavity
-from cavity.core.algorithms import BP
+from cavity.core.algorithms import ALGORITHMS, BP
+from cavity.core.channels import ACTIVATIONS
+from cavity.core.priors import PRIORS
 from cavity.engine import allocation as memory
 
 NAN, INF = math.nan, math.inf
@@ -218,7 +220,7 @@ def snapshot(net):
     return {name: tensor.clone() for name, tensor in net.state_dict().items()}
 
 
-@pytest.mark.parametrize("weights", ["binary", "gaussian", "ternary"])
+@pytest.mark.parametrize("weights", PRIORS)
 def test_a_field_that_overflows_stops_training_and_leaves_the_last_good_state(weights):
     """ρ = 10³⁰ multiplies the fields until single precision ends."""
     net = label_net(weights=weights)
@@ -240,8 +242,8 @@ def test_a_field_that_overflows_stops_training_and_leaves_the_last_good_state(we
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-10, 1e10, 1e15])
-@pytest.mark.parametrize("activation", ["sign", "relu"])
-@pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_inputs_of_any_size_never_leave_a_broken_state(algorithm, activation, scale):
     net = label_net(activation=activation)
     trainer = cavity.Trainer(net, algorithm, inner_iterations=2)

@@ -111,7 +111,7 @@ def test_adam_is_torchs_adam_with_clipping():
 
 
 @pytest.mark.skipif(compiler_problem() is not None, reason="nothing can be compiled here")
-@pytest.mark.parametrize(("optimizer", "outputs"), [("sgd", 5), ("adam", 1)])
+@pytest.mark.parametrize(("optimizer", "outputs"), [("sgd", 5), pytest.param("adam", 1, marks=pytest.mark.slow)])
 def test_compiled_steps_are_the_eager_ones(optimizer, outputs):
     """Not Adam on several classes: a unit whose weights to all classes are equal has gradient 0 but for rounding, and
     Adam makes a full step of that."""

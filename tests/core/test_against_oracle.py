@@ -13,10 +13,12 @@ import pytest
 import torch
 
 import cavity
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.amp import EXPANSION_FLOOR
 from oracle.bridge import UNITS, WEIGHTS, History, Problem, coupling_and_graph, random_state, write_state
 from oracle.channels import SMALLEST_ONE_PLUS_AV, SMALLEST_PRECISION
-from oracle.message_passing import ALGORITHMS, Layer
+from oracle.message_passing import Layer
+from products import all_pairs
 
 TOLERANCE = 1e-10
 SAMPLES = 4
@@ -86,29 +88,8 @@ def allowed(case: dict[str, Any]) -> bool:
     return not (case.get("pull") == "focusing" and case.get("prior", "binary") != "binary")
 
 
-def all_pairs() -> list[Case]:
-    """Cases, built greedily, in which every allowed pair of options occurs."""
-    missing = [
-        {a: u, b: v}
-        for a, b in itertools.combinations(OPTIONS, 2)
-        for u, v in itertools.product(OPTIONS[a], OPTIONS[b])
-        if allowed({a: u, b: v})
-    ]
-    cases = []
-    while missing:
-        case = dict(missing[0])
-        for name, values in OPTIONS.items():
-            if name in case:
-                continue
-            # The value that covers most of what is missing, together with what has been chosen so far.
-            candidates = [case | {name: value} for value in values if allowed(case | {name: value})]
-            case = max(candidates, key=lambda trial: sum(pair.items() <= trial.items() for pair in missing))
-        missing = [pair for pair in missing if not pair.items() <= case.items()]
-        cases.append(Case(**case))
-    return cases
-
-
-CASES = all_pairs()
+#: Every allowed pair of options occurs.
+CASES = [Case(**case) for case in all_pairs(OPTIONS, allowed)]
 
 
 def build(case: Case, algorithm: str, seed: int) -> Problem:

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 import cavity
-from cavity.core.algorithms import AMP, BPI, MF
+from cavity.core.algorithms import ALGORITHMS, AMP, BPI, MF
 from cavity.core.arithmetic import EXACT
 from cavity.core.messages import Fields, Moments, Preactivation, Target
+from cavity.core.priors import PRIORS
 from cavity.core.state import Factor, LayerState, Up
 from oracle.message_passing import conv_edges
 
-ALGORITHMS = ("bp", "bpi", "mf", "amp")
-PRIORS = ("binary", "gaussian", "ternary")
 ACTIVATIONS = {
     "sign": cavity.Sign(),
     "noisy sign": cavity.Sign(noise=0.5),

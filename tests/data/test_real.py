@@ -41,7 +41,8 @@ def unpacked(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture(params=list(MD5))
+# Unpacking CIFAR-10 takes longer than all other tests of the data.
+@pytest.fixture(params=["mnist", "fashion-mnist", pytest.param("cifar-10", marks=pytest.mark.slow)])
 def name(request, real_data, world, unpacked, monkeypatch):
     monkeypatch.setattr(store, "cache_folder", lambda: unpacked)
     if not places.is_present(request.param, real_data):

@@ -17,9 +17,20 @@ PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text()) for page in pages
 NOT_RUN = {f"{name}:{block.line}": block for name, there in PAGES.items() for block in there if block.kind == "not run"}
 
 
+#: What a reader tries first; the other pages take as long as all that is not slow.
+FIRST = ("README.md", "docs/index.md", "docs/start.md")
+
+
 # A page starts up to six processes that import torch; the limit is for a machine that is busy with something else.
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [name for name, there in PAGES.items() if any(block.runs for block in there)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FIRST else pytest.mark.slow)
+        for name, there in PAGES.items()
+        if any(block.runs for block in there)
+    ],
+)
 def test_the_blocks_of_a_page_run(name, tmp_path):
     # One thread, no display, and no data but what ships with scikit-learn: as on a reader's new machine.
     given = {key: value for key, value in os.environ.items() if key != "CAVITY_DATA"}

@@ -17,6 +17,9 @@ from cavity.engine import compiling
 # Importing inductor touches torch.jit, which torch itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
+#: Each network is compiled anew, which takes some twenty seconds.
+SLOW = pytest.mark.slow
+
 
 def trained(algorithm: str, compile: bool, samples: int, inner_iterations: int = 1) -> cavity.Network:
     generator = torch.Generator().manual_seed(0)
@@ -32,7 +35,11 @@ def trained(algorithm: str, compile: bool, samples: int, inner_iterations: int =
 
 @pytest.mark.parametrize(
     ("algorithm", "samples", "iterations"),
-    [("mf", 70, 1), ("amp", 70, 1), ("bp", 70, 1), ("mf", 300, 1), ("bp", 300, 1), ("amp", 300, 4)],
+    [
+        ("bp", 70, 1),
+        ("amp", 300, 4),
+        *(pytest.param(*case, marks=SLOW) for case in [("mf", 70, 1), ("amp", 70, 1), ("mf", 300, 1), ("bp", 300, 1)]),
+    ],
 )
 def test_compiled_equals_eager_within_rounding(algorithm: str, samples: int, iterations: int) -> None:
     eager, compiled = (trained(algorithm, compile, samples, iterations) for compile in (False, True))
@@ -42,7 +49,7 @@ def test_compiled_equals_eager_within_rounding(algorithm: str, samples: int, ite
         torch.testing.assert_close(other.mean, one.mean, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", ["amp", "bp"])
+@pytest.mark.parametrize("algorithm", ["amp", pytest.param("bp", marks=SLOW)])
 def test_compiled_equals_eager_in_half_precision(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("looking", "choosing"):
         monkeypatch.setattr(f"cavity.engine.{place}.half_pays", lambda *_: True)

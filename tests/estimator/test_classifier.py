@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import cavity
+from cavity.core.priors import PRIORS
 
 SMALL = {"hidden": (51,), "epochs": 5, "random_state": 0}
 
@@ -44,7 +45,7 @@ def test_labels_of_any_type_come_back(iris, names: list) -> None:
     assert clf.predict(X, method="point").dtype == labels.dtype
 
 
-@pytest.mark.parametrize("weights", ["gaussian", "binary", "ternary"])
+@pytest.mark.parametrize("weights", PRIORS)
 def test_every_kind_of_weights_learns(weights: str) -> None:
     X, y = make_blobs(300, 20, centers=3, cluster_std=3.0, random_state=0)
     clf = small(weights=weights).fit(X[:200], y[:200])
@@ -294,7 +295,7 @@ def test_a_first_partial_fit_that_failed_leaves_no_classes(iris) -> None:
     assert list(classifier.classes_) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("weights", ["binary", "ternary", "gaussian"])
+@pytest.mark.parametrize("weights", PRIORS)
 def test_a_stream_that_says_nothing_changes_nothing(weights: str) -> None:
     """Inputs of 0 carry no evidence: the posterior is the prior, however often that is said."""
     X, y = np.zeros((5, 7)), np.arange(5) % 2

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import cavity
+from cavity.core.algorithms import ALGORITHMS
+from cavity.core.channels import ACTIVATIONS
 from cavity.core.messages import Fields, Moments
+from cavity.core.priors import PRIORS
 
 INPUTS, CLASSES = 6, 3
 OUTPUTS = {"label": 1, "argmax": CLASSES, "gaussian": 2}
-ALGORITHMS = ("bp", "bpi", "mf", "amp")
-PRIORS = ("binary", "gaussian", "ternary")
-ACTIVATIONS = ("sign", "relu", "identity")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 #: What is stored when the step begins, by the size of |h| (and λ); "drawn" is what a new network holds.
 STATES = {"drawn": None, "undecided": 0.0, "polarised": 50.0, "near the bound": 9e17, "beyond the bound": 1e30}
@@ -139,9 +139,9 @@ POWERS = st.sampled_from([0, 0, 0, 0, -30, -12, -6, -3, 3, 6, 9, 12, 15, 20, 30,
 
 PROBLEMS = st.builds(
     Problem,
-    algorithm=st.sampled_from(ALGORITHMS),
-    prior=st.sampled_from(PRIORS),
-    activation=st.sampled_from(ACTIVATIONS),
+    algorithm=st.sampled_from(tuple(ALGORITHMS)),
+    prior=st.sampled_from(tuple(PRIORS)),
+    activation=st.sampled_from(tuple(ACTIVATIONS)),
     output=st.sampled_from(tuple(OUTPUTS)),
     hidden=st.sampled_from([(), (4,), (5, 3)]),
     bias=st.booleans(),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cavity.core.algorithms import ALGORITHMS
 from core.test_against_oracle import ATTEMPTS, Case, build, compare, is_quiet
 from oracle.bridge import History, Problem
-from oracle.message_passing import ALGORITHMS
 
 CASES = {
     "binary": Case("binary", "sign", "label", "dense 2", False, True, 2, 0.6, 1.0, "none"),

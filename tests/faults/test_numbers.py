@@ -12,12 +12,14 @@ from hypothesis import assume, example, given, reject
 from hypothesis import strategies as st
 
 import cavity
+from cavity.core.algorithms import ALGORITHMS
 from cavity.core.floors import FIELD_BOUND
 from cavity.core.messages import Fields
 from cavity.core.posterior import certainty, update_weights
+from cavity.core.priors import PRIORS
 from cavity.core.state import Rule
 from cavity.training.callbacks import Callback
-from faults.problems import ALGORITHMS, PRIORS, PROBLEMS, Problem, snapshot, unchanged
+from faults.problems import PROBLEMS, Problem, snapshot, unchanged
 from fuzzing import bounded
 
 STEPS = 3
@@ -194,7 +196,7 @@ def test_a_bound_keeps_the_value_that_a_ternary_weight_has_chosen():
 
 
 @pytest.mark.parametrize("broken", [(math.inf, 1.0), (math.nan, 1.0), (1.0, math.inf), (1.0, math.nan), (3e38, 1e-9)])
-@pytest.mark.parametrize("prior", [cavity.Binary(), cavity.Gaussian(), cavity.Ternary()])
+@pytest.mark.parametrize("prior", [make() for make in PRIORS.values()], ids=list(PRIORS))
 def test_what_is_not_finite_is_not_bounded_but_told(prior, broken):
     """The last is a mean of 3e44."""
     h, precision = broken

@@ -9,6 +9,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, ndtr
 
+from cavity.core.algorithms import ALGORITHMS
+from cavity.core.priors import PRIORS
+
 from . import channels
 from .message_passing import Layer, conv_edges, dense_edges, run_minibatch
 
@@ -137,7 +140,7 @@ def test_exact_argmax_of_two_classes_is_the_pairwise_one():
         np.testing.assert_allclose(exact, pair, rtol=1e-11)
 
 
-@pytest.mark.parametrize("prior", ["binary", "gaussian", "ternary"])
+@pytest.mark.parametrize("prior", PRIORS)
 def test_weight_moments_against_differences(prior):
     field, precision = 0.7, 1.4
 
@@ -182,7 +185,7 @@ def small_problem(prior="binary", activation="sign", seed=0, **options):
     return layers, [activation], rng.standard_normal((4, 6)), rng.integers(0, 3, 4)
 
 
-@pytest.mark.parametrize("prior", ["binary", "gaussian", "ternary"])
+@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("output", ["label", "argmax-pairwise"])
 def test_bp_is_bpi_in_the_first_iteration_only(prior, output):
     layers, activations, x, classes = small_problem(prior, rho=0.95, damping=0.3, reinforcement=0.2)
@@ -294,7 +297,7 @@ def test_bp_field_on_a_weight_is_the_slope_of_its_factor():
     assert up == pytest.approx(float(expit(2 * (prior_field + slope))), rel=1e-8)
 
 
-@pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_bias_is_a_column_of_ones(algorithm):
     rng = np.random.default_rng(1)
     x, y = rng.standard_normal((3, 4)), rng.choice([-1.0, 1.0], (3, 2))
@@ -309,7 +312,7 @@ def test_bias_is_a_column_of_ones(algorithm):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_masked_weight_is_an_absent_one(algorithm):
     rng = np.random.default_rng(2)
     x, y = rng.standard_normal((3, 5)), rng.standard_normal((3, 2))
@@ -349,7 +352,7 @@ def test_convolution_edges_agree_with_a_direct_convolution():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_convolution_over_the_input_is_dense_over_more_samples(algorithm):
     """On data, positions of a shared kernel are samples of a dense layer, cavities included."""
     rng = np.random.default_rng(5)
@@ -382,7 +385,7 @@ def test_sampled_argmax_uses_the_draws_of_its_iteration_and_sample():
         np.testing.assert_array_equal(g, channels.argmax_sampled(classes[n], omega, V, epsilon[tau, n])[0])
 
 
-@pytest.mark.parametrize("prior", ["binary", "gaussian", "ternary"])
+@pytest.mark.parametrize("prior", PRIORS)
 def test_damping_mixes_old_and_new_moments(prior):
     layers, activations, x, classes = small_problem(prior, seed=6)
     damped = [replace(layer, damping=0.25) for layer in layers]
@@ -398,7 +401,7 @@ def test_damping_mixes_old_and_new_moments(prior):
         np.testing.assert_array_equal(slow["field"][depth], free["field"][depth])
 
 
-@pytest.mark.parametrize("algorithm", ["bp", "bpi", "mf", "amp"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("activation", ["sign", "relu", "identity", ("noisy_sign", 0.3)])
 def test_three_layers_do_not_care_about_the_order_of_samples(algorithm, activation):
     rng = np.random.default_rng(7)

@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 
 import cavity
+from cavity.core.priors import PRIORS
 from cavity.runs import CheckpointError, SaveCheckpoint, load_checkpoint, save_checkpoint
 from cavity.runs.checkpoint import Task
 
@@ -35,7 +36,7 @@ def saved(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("weights", ["binary", "gaussian", "ternary"])
+@pytest.mark.parametrize("weights", PRIORS)
 @pytest.mark.parametrize("density", [1.0, 0.5])
 def test_everything_comes_back(tmp_path, weights, density):
     net, trainer = trained(weights, density=density, bias=True)

@@ -47,7 +47,7 @@ def test_sums_over_the_list_are_those_over_all_edges(name) -> None:
     torch.testing.assert_close(sparse.weights, dense.weights * mask, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_does_not_depend_on_how_the_edges_are_listed(compile) -> None:
     if compile and compiler_problem() is not None:
         pytest.skip(str(compiler_problem()))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import cavity
+from cavity.core.algorithms import ALGORITHMS
+from cavity.core.priors import PRIORS
 
-ALGORITHMS = ("bp", "bpi", "mf", "amp")
-PRIORS = ("binary", "gaussian", "ternary")
 #: Samples of each of the ten mini-batches: uneven for two and for three processes, and too few for some of them.
 SIZES = (7, 8, 1, 6, 2, 7, 9, 1, 5, 3)
 CLASSES = 3

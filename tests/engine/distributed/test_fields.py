@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
 from engine.distributed.cases import CASES, trained
-from engine.distributed.launch import ROOT, finished, torchrun
+from engine.distributed.launch import finished, torchrun
 
 #: Inner iterations of the common cases, by the number of processes.
 ITERATIONS = {2: 2, 3: 1}
@@ -19,7 +21,7 @@ def together(request, tmp_path_factory) -> tuple[int, list[dict[str, dict[str, T
     """Inner iterations, and what each process ended with in each case."""
     processes, folder = request.param, tmp_path_factory.mktemp("fields")
     iterations = ITERATIONS[processes]
-    script = str(ROOT / "tests/engine/distributed/worker.py")
+    script = str(Path(__file__).with_name("worker.py"))
     finished(torchrun(processes, script, str(folder), str(iterations)))
     return iterations, [torch.load(folder / f"{rank}.pt") for rank in range(processes)]
 

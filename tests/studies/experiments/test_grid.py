@@ -92,7 +92,7 @@ def test_failures_are_shown_and_the_others_go_on(tmp_path):
     assert not store.is_finished(bad)
 
 
-@pytest.mark.parametrize("method", ["bp", "binarynet-adam"])
+@pytest.mark.parametrize("method", ["bp", pytest.param("binarynet-adam", marks=pytest.mark.slow)])
 def test_a_killed_cell_goes_on_to_the_same_result(method, tmp_path):
     one = cell(method=method, epochs=40)
     # One thread everywhere: sums are rounded in an order that depends on it.
