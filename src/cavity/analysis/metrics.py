@@ -37,8 +37,8 @@ class Measurement:
 
         if self.probabilities is None or self.labels is None:
             raise ValueError("y must have classes for a confusion matrix")
-        predicted, classes = self.probabilities.argmax(dim=1), list(range(self.probabilities.shape[1]))
-        counts: NDArray[np.int64] = confusion_matrix(self.labels.numpy(force=True), predicted.numpy(force=True), labels=classes)
+        truth, predicted = (y.numpy(force=True) for y in (self.labels, self.probabilities.argmax(dim=1)))
+        counts: NDArray[np.int64] = confusion_matrix(truth, predicted, labels=list(range(self.probabilities.shape[1])))
         return counts
 
 

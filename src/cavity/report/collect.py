@@ -57,7 +57,7 @@ def collect(run: RunLike, name: str) -> RunSummary:
     try:
         dataset = run.load_dataset()
     except (DataError, DataNotFound) as error:
-        notes = (f"Nothing could be measured on the test set, because the data could not be read: {error}",)
+        notes = (f"Nothing could be measured on the test set because the data could not be read: {error}",)
     summary = summarize(name, run.config, run.records, run.load_network(), dataset)
     return dataclasses.replace(summary, notes=notes + summary.notes)
 
