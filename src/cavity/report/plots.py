@@ -40,6 +40,8 @@ DOTS_PER_INCH = 200
 TILES_PER_ROW = 12
 #: Width of a chart in inches and size of its letters in points, which a page can shrink to a phone.
 WIDTH, LETTERS = 4.0, 10.0
+#: Width of a letter in points, wide ones in a browser's font included.
+LETTER = 6.0
 #: What an artist's gid begins with if the page shows the rest of it when pointed at.
 TIP = "tip:"
 #: A share of a row at which a mistake has its full colour, unless there is a larger one.
@@ -61,6 +63,7 @@ def save(figure: Figure, folder: Path) -> list[Path]:
     png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))
     with styled():
         sheet = draw(figure.content)
+        sheet.set_layout_engine("constrained")
         sheet.suptitle(figure.title, fontsize=10, fontweight="bold")
         if isinstance(figure.content, Lines) and len(figure.content.named) > 1:
             sheet.axes[0].legend(frameon=False, fontsize=8)
@@ -81,7 +84,7 @@ def styled() -> Iterator[None]:
 
 def draw(content: Content) -> Sheet:
     """A sheet of its own, at 72 dots per inch: its pixels are the units of an SVG file."""
-    sheet = Sheet(figsize=_size(content), dpi=72, layout="constrained")
+    sheet = Sheet(figsize=_size(content), dpi=72)
     FigureCanvasAgg(sheet)
     match content:
         case Lines():
@@ -109,6 +112,16 @@ def _size(content: Content) -> tuple[float, float]:
 def colour(number: int) -> dict[str, Any]:
     """Runs beyond the palette repeat its colours, fainter."""
     return {"color": LIGHT[number % len(LIGHT)], "alpha": None if number < len(LIGHT) else 0.5}
+
+
+def _margins(axes: Axes, left: Sequence[str], below: Sequence[str] = ("0",)) -> None:
+    """Room for the names on the axes. matplotlib's own layout would take as long as the drawing."""
+    sheet = axes.get_figure(root=True)
+    assert sheet is not None
+    width, height = sheet.bbox.size
+    across, up = (max(map(len, names)) for names in (left, below))
+    bottom = 34 if up < 3 else 22 + LETTER * up
+    sheet.subplots_adjust((22 + LETTER * across) / width, bottom / height, 1 - 6 / width, 1 - 8 / height)
 
 
 def _plain(axes: Axes, x_label: str, y_label: str) -> None:
@@ -153,6 +166,7 @@ def _rising(axes: Axes, values: Floats, top: float | None = None) -> None:
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high if high > low else 1.0)
     axes.set_yticks(ticks)
     axes.set_ylim(ticks[0], ticks[-1])
+    _margins(axes, axes.yaxis.get_major_formatter().format_ticks(list(ticks)))
     axes.axhline(0, color=BASE, linewidth=0.8, zorder=1, clip_on=False)
 
 
@@ -188,6 +202,7 @@ def _reliability(sheet: Sheet, content: Reliability) -> None:
             _tip(bars[0], f"confidence {share(confidence)}, accuracy {share(accuracy)}, {share(part)} of the samples")
     upper.plot([0, 1], [0, 1], ":", color=INK, linewidth=1)
     upper.set(xlim=(0, 1), ylim=(0, 1))
+    _margins(upper, ["100"])
     for axes in (upper, lower):
         axes.axhline(0, color=BASE, linewidth=0.8, clip_on=False)
 
@@ -233,6 +248,7 @@ def _matrix(axes: Axes, content: Matrix) -> None:
     written = [shortened(names[place]) for place in places]
     axes.set_xticks(places, written, rotation=90 if max(map(len, written)) > 2 else 0)
     axes.set_yticks(places, written)
+    _margins(axes, written, written)
     axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5), aspect="equal")
 
 
