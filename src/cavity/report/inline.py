@@ -24,7 +24,7 @@ VARIABLES = {colour: f"var(--c{number})" for number, colour in enumerate(LIGHT)}
     ON_COLOUR: "var(--on-colour)",
 }
 #: What the style sheet decides.
-LEFT_OUT = re.compile(rf"font-family: [^;]*|stroke-line\w+: \w+|font-size: {LETTERS:g}px")
+LEFT_OUT = re.compile(rf"font-family: [^;]*|font: {LETTERS:g}px [^;]*|stroke-line\w+: \w+|font-size: {LETTERS:g}px")
 NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 #: Radius of the mark at the end of a curve.
 MARK = "2.5"

@@ -116,18 +116,17 @@ def colour(number: int) -> dict[str, Any]:
 
 def _margins(axes: Axes, left: Sequence[str], below: Sequence[str] = ("0",)) -> None:
     """Room for the names on the axes. matplotlib's own layout would take as long as the drawing."""
-    sheet = axes.get_figure(root=True)
-    assert sheet is not None
+    sheet = axes.figure
     width, height = sheet.bbox.size
     across, up = (max(map(len, names)) for names in (left, below))
     bottom = 34 if up < 3 else 22 + LETTER * up
-    sheet.subplots_adjust((22 + LETTER * across) / width, bottom / height, 1 - 6 / width, 1 - 8 / height)
+    sheet.subplots_adjust((24 + LETTER * across) / width, bottom / height, 1 - 6 / width, 1 - 8 / height)
 
 
 def _plain(axes: Axes, x_label: str, y_label: str) -> None:
     """Labels, horizontal lines and no ticks."""
     axes.set_xlabel(x_label, fontsize=LETTERS)
-    axes.set_ylabel(y_label, fontsize=LETTERS)
+    axes.set_ylabel(y_label, fontsize=LETTERS, labelpad=6)
     axes.tick_params(length=0, labelsize=LETTERS)
     axes.spines["left"].set_visible(False)
     axes.spines["bottom"].set_visible(False)
