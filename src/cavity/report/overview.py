@@ -41,7 +41,7 @@ def final_numbers(run: RunSummary) -> list[Number]:
     """The numbers after the last epoch, in the same order for every run."""
     last = run.records[-1] if run.records else None
     seconds = sum(record.seconds for record in run.records)
-    weights = sum(layer.free_weights for layer in run.layers)
+    free = sum(layer.free_weights for layer in run.layers)
     test_nll = None if last is None else last.test_nll
     ece, brier = (None, None) if run.test is None else (run.test.ece, run.test.brier)
 
@@ -57,7 +57,7 @@ def final_numbers(run: RunSummary) -> list[Number]:
         Number("ECE", ece, MISSING if ece is None else percent(ece), "expected calibration error"),
         Number("Brier score", brier, fixed(brier, 3), "squared error of the probabilities"),
         Number("Training time", seconds, duration(seconds), counted(len(run.records), "epoch"), False),
-        Number("Weights", weights, f"{weights:,}".replace(",", "\u202f"), counted(len(run.layers), "layer"), False),
+        Number("Weights", free, f"{free:,}".replace(",", "\u202f"), counted(len(run.layers), "layer"), False),
     ]
 
 
