@@ -18,7 +18,7 @@ from scipy.stats import ttest_rel
 
 import cavity
 from cavity import data
-from cavity.analysis.metrics import score
+from cavity.analysis.metrics import measure
 from cavity.data import Dataset
 
 KINDS = ("series", "exact")
@@ -30,7 +30,7 @@ def test_errors(dataset: Dataset, kind: str, seed: int, epochs: int) -> list[flo
     accuracy = "exact" if kind == "exact" else None
     trainer = cavity.Trainer(net, "bp", accuracy=accuracy, compile=True, seed=seed)
     trainer.fit((dataset.x_train, dataset.y_train), epochs=epochs, evaluate_every=epochs)
-    found = score(net, dataset.x_test, dataset.y_test)
+    found = measure(net, dataset.x_test, dataset.y_test)
     return [found.error, found.error_bayes]
 
 

@@ -33,6 +33,17 @@ def test_reliability_by_hand() -> None:
     assert diagram.confidence[:2].isnan().all()
 
 
+def test_reliability_in_two_bins_and_with_empty_ones() -> None:
+    p = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]], dtype=torch.float64)
+    found = calibration.reliability(p, torch.tensor([0, 1, 1, 0]), bins=2)
+    assert found.samples.tolist() == [1, 3]
+    assert found.confidence.tolist() == pytest.approx([0.5, 0.8])
+    assert found.accuracy.tolist() == pytest.approx([1.0, 2 / 3])
+    sure = calibration.reliability(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), bins=3)
+    assert sure.accuracy[:2].isnan().all()
+    assert sure.samples.tolist() == [0, 0, 1]
+
+
 def test_calibration_errors_by_hand() -> None:
     equal_width = (0.4 + 0.62 + abs(-0.9 + 0)) / 4
     assert float(calibration.expected_calibration_error(P, LABELS, bins=5)) == pytest.approx(equal_width)
@@ -81,7 +92,7 @@ def test_auroc_agrees_with_scikit_learn_also_where_scores_tie() -> None:
 
 
 @pytest.mark.parametrize("score", ["entropy", "confidence"])
-def test_foreign_inputs_that_are_doubted_are_told_apart(score) -> None:
+def test_out_of_distribution_inputs_that_are_doubted_are_told_apart(score) -> None:
     sure, unsure = torch.tensor([[0.99, 0.01], [0.05, 0.95]]), torch.tensor([[0.5, 0.5], [0.6, 0.4]])
     assert float(calibration.out_of_distribution_auroc(sure, unsure, score)) == 1.0
     assert float(calibration.out_of_distribution_auroc(unsure, sure, score)) == 0.0

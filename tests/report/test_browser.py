@@ -26,8 +26,8 @@ SIZES = """return [...document.querySelectorAll("figure, svg, img, table, .numbe
 OVERFLOW = """return [...document.querySelectorAll("body *")].filter(node =>
   !node.closest(".scroll") && node.getBoundingClientRect().right > innerWidth + 1
 ).map(node => node.outerHTML.slice(0, 200))"""
-#: Letters of charts as they appear, in pixels.
-LETTERS = """return [...document.querySelectorAll("figure text:not(.count)")].map(node =>
+#: Letters of charts as they appear, in pixels, without the counts in cells, which are as large as there is room.
+LETTERS = """return [...document.querySelectorAll("figure text:not([style*=font-size])")].map(node =>
   parseFloat(getComputedStyle(node).fontSize) * node.ownerSVGElement.getBoundingClientRect().width
   / node.ownerSVGElement.viewBox.baseVal.width)"""
 #: Contrast of a colour on another, as the accessibility guidelines define it.

@@ -16,7 +16,7 @@ from cavity import data
 from cavity.analysis import landscape, metrics
 from cavity.data import DataNotFound
 from cavity.report import collect
-from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, reliability, summarize
+from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, summarize
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def summary(trained):
 
 
 def test_test_numbers_are_those_of_the_metrics(summary, trained):
-    scores = metrics.score(trained.net, trained.dataset.x_test, trained.dataset.y_test)
+    scores = metrics.measure(trained.net, trained.dataset.x_test, trained.dataset.y_test)
     test = summary.test
     assert test.ece == pytest.approx(scores.ece, abs=1e-6)
     assert 100 * (1 - np.trace(test.confusion) / test.samples) == pytest.approx(scores.error_bayes)
@@ -82,18 +82,12 @@ def test_doubt_keeps_its_order_where_confidence_has_rounded_to_one():
     assert by_certainty(probabilities).tolist() == [1, 0, 3, 2]
 
 
-def test_reliability_of_known_predictions():
-    probabilities = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]], dtype=torch.float64)
-    found = reliability(probabilities, torch.tensor([0, 1, 1, 0]), bins=2)
-    assert found.share.tolist() == [0.25, 0.75]
-    assert found.confidence == pytest.approx([0.5, 0.8])
-    assert found.accuracy == pytest.approx([1.0, 2 / 3])
-
-
-def test_empty_bins_are_not_a_number():
-    found = reliability(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), bins=3)
-    assert np.isnan(found.accuracy[:2]).all()
-    assert found.share.tolist() == [0, 0, 1]
+def test_bins_are_those_of_the_calibration_error(summary):
+    bins, test = summary.test.bins, summary.test
+    assert bins.share.sum() == pytest.approx(1.0)
+    assert np.nansum(bins.share * bins.accuracy) == pytest.approx(np.trace(test.confusion) / test.samples)
+    assert np.nansum(bins.share * np.abs(bins.accuracy - bins.confidence)) == pytest.approx(test.ece, abs=1e-6)
+    assert np.array_equal(np.isnan(bins.confidence), bins.share == 0)
 
 
 def test_first_layer_is_a_picture_without_its_bias(digits):

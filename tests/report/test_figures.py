@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from cavity.report.content import Gallery, Histogram, Lines, Matrix, Reliability, Table
-from cavity.report.figures import sections
-from cavity.report.overview import comparison, configuration, final_numbers
+from cavity.report.overview import comparison, configuration, final_numbers, sections
 from cavity.report.wording import duration, error, fixed, listed, percent, share
 from report.helpers import layer, outcome, record, summary
 
@@ -143,5 +142,7 @@ def test_numbers_as_people_read_them():
         f"{v}\u00a0%" for v in ("0.0", "<0.1", "50.0", ">99.9", "100.0")
     ]
     assert percent(0.01234) == "1.23\u00a0%"
-    assert [duration(v) for v in (3.21, 61, 7260)] == ["3.2\u00a0s", "1\u00a0min 01\u00a0s", "2\u00a0h 01\u00a0min"]
+    assert [duration(v) for v in (3.21, 61, 7260, float("inf"))] == [
+        *("3.2\u00a0s", "1\u00a0min 01\u00a0s", "2\u00a0h 01\u00a0min", "—")
+    ]
     assert [listed(words) for words in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cavity.report.page import png_uri
 from cavity.report.palette import NEGATIVE, POSITIVE
-from cavity.report.pictures import png_uri, weights_picture
+from cavity.report.weights import weights_picture
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (4, 5, 4)])

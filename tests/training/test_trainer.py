@@ -220,7 +220,7 @@ def accuracies(run: cavity.Trainer, digits, epochs: int) -> tuple[float, float]:
     order = torch.Generator().manual_seed(0)
     # A loader, because scores of the training set after each epoch would take longer than the training.
     run.fit(DataLoader(TensorDataset(x, y), 64, shuffle=True, drop_last=True, generator=order), epochs=epochs)
-    scores = cavity.analysis.metrics.score(run.net, test_x, test_y)
+    scores = cavity.analysis.metrics.measure(run.net, test_x, test_y)
     return 100 - scores.error, 100 - scores.error_bayes
 
 

@@ -90,19 +90,19 @@ def entropy(probabilities: Tensor) -> Tensor:
     return total
 
 
-def auroc(inside: Tensor, outside: Tensor) -> Tensor:
+def auroc(inside: Tensor, outside: Tensor) -> float:
     """P(score outside > score inside) + ½·P(equal): the area under the curve of telling the two apart by the score."""
     if len(inside) == 0 or len(outside) == 0:
         raise ValueError(f"both sides need samples, got {len(inside)} inside and {len(outside)} outside")
-    scores = torch.sort(inside.double()).values
-    below, up_to = (torch.searchsorted(scores, outside.double(), right=right) for right in (False, True))
-    return (below + up_to).double().mean() / (2 * len(inside))
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score([0] * len(inside) + [1] * len(outside), torch.cat([inside, outside]).cpu().numpy()))
 
 
 def out_of_distribution_auroc(
     inside: Tensor, outside: Tensor, score: Literal["entropy", "confidence"] = "entropy"
-) -> Tensor:
-    """How well uncertainty tells foreign inputs (probabilities ``outside``) from familiar ones (``inside``).
+) -> float:
+    """How well uncertainty tells out-of-distribution inputs (probabilities ``outside``) from usual ones (``inside``).
 
     ½ is chance, 1 is perfect; ``score`` is the predictive entropy or 1 − max_k p_k.
     """

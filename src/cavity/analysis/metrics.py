@@ -1,28 +1,48 @@
-"""What is measured after each epoch."""
+"""How good a network is on labelled samples, and the record of it that each epoch leaves."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cavity.analysis.calibration import expected_calibration_error, negative_log_likelihood
+from cavity.analysis.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 from cavity.core.channels import ArgMax, GaussianOutput, Label
 from cavity.core.network import Network
 
 
-class Scores(NamedTuple):
-    """Errors in percent (root mean square of the residuals for regression); None where they make no sense."""
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """How good a network is on (x, y). Errors are in percent, or for real targets root mean squares of the residuals.
+
+    The other fields are about the Bayesian probabilities. ECE, Brier score, ``probabilities`` (samples, classes) and
+    ``labels`` (samples,), 0…C−1, are None where y has no classes: real targets, or several labels a sample.
+    """
 
     error: float
     error_bayes: float
     nll: float
-    ece: float | None
+    ece: float | None = None
+    brier: float | None = None
+    probabilities: Tensor | None = None
+    labels: Tensor | None = None
+
+    def confusion(self) -> NDArray[np.int64]:
+        """How many samples of each class (row) are taken for each class (column) by the Bayesian predictions."""
+        from sklearn.metrics import confusion_matrix
+
+        if self.probabilities is None or self.labels is None:
+            raise ValueError("y must have classes for a confusion matrix")
+        truth, predicted = (y.numpy(force=True) for y in (self.labels, self.probabilities.argmax(dim=1)))
+        counts: NDArray[np.int64] = confusion_matrix(truth, predicted, labels=list(range(self.probabilities.shape[1])))
+        return counts
 
 
-#: Training errors are measured on so many samples, always the same: all of them would cost a large part of an epoch.
+#: Training errors are measured on this many samples, always the same: all would cost a large part of an epoch.
 TRAIN_SAMPLES = 2_000
 
 
@@ -65,24 +85,26 @@ def class_index(net: Network, y: Tensor) -> Tensor:
     return (y.reshape(-1) > 0).long() if isinstance(net.output, Label) else y
 
 
-def score(net: Network, x: Tensor, y: Tensor) -> Scores:
-    """Point-wise and Bayesian error, NLL and ECE of the Bayesian probabilities on (x, y)."""
+@torch.no_grad()
+def measure(net: Network, x: Tensor, y: Tensor) -> Measurement:
+    """Point-wise and Bayesian predictions of ``net`` on x against y (±1, 0…C−1 or real numbers)."""
     y = torch.as_tensor(y).to(net.device)
-    pre = net.predict_moments(x)
-    point = net.predict(x)
-    if isinstance(net.output, GaussianOutput):
-        target = y.to(net.dtype).reshape(pre.mean.shape)
-        nll = -net.output.value(net.output.target(y, pre, None), pre).mean()
-        rms = [(guess.reshape(target.shape) - target).square().mean().sqrt() for guess in (point, pre.mean)]
-        return Scores(float(rms[0]), float(rms[1]), float(nll), None)
-    if isinstance(net.output, ArgMax) or pre.mean.shape[1] == 1:
-        probabilities, labels = net.output.probabilities(pre), class_index(net, y)
-        bayes = percent_wrong(probabilities.argmax(dim=1), labels)
-        nll, ece = (
-            negative_log_likelihood(probabilities, labels),
-            expected_calibration_error(probabilities, labels),
+    pre, point = net.predict_moments(x), net.predict(x)
+    real = isinstance(net.output, GaussianOutput)
+    if not real and (isinstance(net.output, ArgMax) or net.outputs == 1):
+        p, labels = net.output.probabilities(pre), class_index(net, y)
+        return Measurement(
+            error=percent_wrong(point, y.reshape(point.shape)),
+            error_bayes=percent_wrong(p.argmax(dim=1), labels),
+            nll=float(negative_log_likelihood(p, labels)),
+            ece=float(expected_calibration_error(p, labels)),
+            brier=float(brier_score(p, labels)),
+            probabilities=p,
+            labels=labels,
         )
-        return Scores(percent_wrong(point, y.reshape(point.shape)), bayes, float(nll), float(ece))
-    nll = -net.output.value(net.output.target(y, pre, None), pre).mean()
-    bayes = percent_wrong(net.output.decide(pre), y)
-    return Scores(percent_wrong(point, y), bayes, float(nll), None)
+    nll = -float(net.output.value(net.output.target(y, pre, None), pre).mean())
+    if real:
+        target = y.to(net.dtype).reshape(pre.mean.shape)
+        rms = [(guess.reshape(target.shape) - target).square().mean().sqrt() for guess in (point, pre.mean)]
+        return Measurement(float(rms[0]), float(rms[1]), nll)
+    return Measurement(percent_wrong(point, y), percent_wrong(net.output.decide(pre), y), nll)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's folder")
-    parser.add_argument("--dataset", metavar="DATA", help="a data set's name, or a file or folder of your own")
-    parser.add_argument("--data-dir", metavar="DIR", help="folder searched first for data")
-    parser.add_argument("--label", metavar="COLUMN", help="the label column, where DATA is a table")
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("--dataset", metavar="DATA", help="a data set or your own file or folder (default: the run's)")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder to search first for data")
+    parser.add_argument("--label", metavar="COLUMN", help="name of the label column if DATA is a table")
     parser.add_argument("--part", choices=("test", "train"), default="test", help="which samples (default: test)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
@@ -74,7 +74,7 @@ def _show(result: Evaluation, title: str) -> None:
         console = Console(markup=False, highlight=False, width=200)
     console.print(f"{title}: {result.samples} samples", soft_wrap=True)
     console.print(_summary(result))
-    console.print("\nconfusion, the truth down and the prediction across", soft_wrap=True)
+    console.print("\nconfusion matrix (rows: truth, columns: Bayesian prediction)", soft_wrap=True)
     console.print(_confusion(result))
 
 

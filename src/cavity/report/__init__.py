@@ -1,7 +1,7 @@
 """One self-contained HTML page about one or several runs, and the same figures for print.
 
-``collect`` turns a run into numbers (``RunSummary``), ``figures`` turns numbers into descriptions of figures, ``chart``
-draws them as SVG for the page and ``plots`` by matplotlib. Importing this package is cheap; the rest is imported late.
+``collect`` turns a run into numbers (``RunSummary``), ``overview`` turns these into descriptions of figures, ``plots``
+draws the figures, and ``page`` puts them on the page. Importing this package is cheap; the rest is imported late.
 """
 
 from __future__ import annotations

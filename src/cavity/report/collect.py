@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cavity.analysis.calibration import ECE_BINS, brier_score
-from cavity.analysis.metrics import EpochRecord, class_index
-from cavity.core.channels import ArgMax, GaussianOutput, Label
+from cavity.analysis.calibration import reliability
+from cavity.analysis.metrics import EpochRecord, measure
+from cavity.core.channels import GaussianOutput
 from cavity.core.couplings import Conv2d
 from cavity.core.network import Layer, Network
 from cavity.data import DataError, DataNotFound, Dataset
@@ -58,21 +57,20 @@ def collect(run: RunLike, name: str) -> RunSummary:
     try:
         dataset = run.load_dataset()
     except (DataError, DataNotFound) as error:
-        notes = (f"Nothing could be measured on the test set, because the data could not be read: {error}",)
+        notes = (f"Nothing could be measured on the test set because the data could not be read: {error}",)
     summary = summarize(name, run.config, run.records, run.load_network(), dataset)
     return dataclasses.replace(summary, notes=notes + summary.notes)
 
 
-@torch.no_grad()
 def summarize(
     name: str, config: object, records: Sequence[EpochRecord], net: Network, dataset: Dataset | None
 ) -> RunSummary:
     """A summary from its parts; ``config`` is a dataclass, nested or not."""
     layers = net.weighted()
     test, notes = None, []
-    if dataset is not None and _has_classes(net):
+    if dataset is not None and not isinstance(net.output, GaussianOutput):
         try:
-            test = _test(net, dataset, net.predict_proba(dataset.x_test).double().cpu())
+            test = _test(net, dataset)
         except FloatingPointError as error:
             notes.append(f"Nothing could be measured on the test set: {error}.")
     shape = None if dataset is None else dataset.image_shape
@@ -135,49 +133,29 @@ def _layer(number: int, layer: Layer) -> LayerSummary:
     )
 
 
-def _has_classes(net: Network) -> bool:
-    return isinstance(net.output, ArgMax) or (isinstance(net.output, Label) and net.outputs == 1)
-
-
-def _test(net: Network, dataset: Dataset, probabilities: Tensor) -> TestSummary:
-    labels = class_index(net, dataset.y_test.to(net.device)).cpu()
-    predicted = probabilities.argmax(dim=1)
-    classes = probabilities.shape[1]
-    confusion = torch.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
-    bins = reliability(probabilities, labels)
-    order = by_certainty(probabilities)
-    wrong = order[(predicted != labels)[order]]
+def _test(net: Network, dataset: Dataset) -> TestSummary | None:
+    """Predictions on the test set; None where there are no classes."""
+    measured = measure(net, dataset.x_test, dataset.y_test)
+    if measured.probabilities is None or measured.labels is None or measured.ece is None or measured.brier is None:
+        return None
+    probabilities, labels = measured.probabilities.double().cpu(), measured.labels.cpu()
+    predicted, order = probabilities.argmax(dim=1), by_certainty(probabilities)
 
     def examples(chosen: Tensor) -> tuple[Example, ...]:
         return tuple(_example(int(i), dataset, labels, predicted, probabilities) for i in chosen[:EXAMPLES])
 
+    diagram = reliability(probabilities, labels)
     return TestSummary(
         samples=len(labels),
         classes=tuple(dataset.classes),
-        confusion=confusion.numpy(),
-        bins=bins,
-        ece=float(np.nansum(bins.share * np.abs(bins.accuracy - bins.confidence))),
-        brier=float(brier_score(probabilities, labels)),
+        confusion=measured.confusion(),
+        bins=Bins((diagram.samples / len(labels)).numpy(), diagram.confidence.numpy(), diagram.accuracy.numpy()),
+        ece=measured.ece,
+        brier=measured.brier,
         most_certain=examples(order),
         least_certain=examples(order.flip(0)),
-        certain_mistakes=examples(wrong),
+        certain_mistakes=examples(order[(predicted != labels)[order]]),
     )
-
-
-def reliability(probabilities: Tensor, labels: Tensor, bins: int = ECE_BINS) -> Bins:
-    """Share, mean confidence and accuracy of the samples in bins of equal width in confidence.
-
-    ``probabilities`` is (samples, classes), ``labels`` (samples,); the bins are those of the calibration error.
-    """
-    confidence, predicted = probabilities.max(dim=1)
-    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
-    count = torch.bincount(place, minlength=bins).double()
-    right = torch.bincount(place, (predicted == labels).double(), bins)
-    total = torch.bincount(place, confidence.double(), bins)
-    filled = count.clamp_min(1.0)
-    empty = count == 0
-    accuracy, mean = ((part / filled).masked_fill(empty, torch.nan).numpy() for part in (right, total))
-    return Bins((count / len(labels)).numpy(), mean, accuracy)
 
 
 def by_certainty(probabilities: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a figure contains, before anyone decides how to draw it: the page draws it as SVG, ``plots`` by matplotlib."""
+"""What a figure contains: ``plots`` draws charts and pictures, the page lays out tables and galleries itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cavity.report.palette import css_class
 from cavity.report.summary import Bins, Floats
+
+#: Larger values are not drawn: the axis would overflow.
+LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -21,23 +25,37 @@ class Line:
     dashed: bool = False
     in_legend: bool = True
 
+    @property
+    def values(self) -> Floats:
+        """``y``, with NaN, a gap in the curve, where there is nothing that can be drawn."""
+        y = np.array(self.y, dtype=float)
+        return np.where(np.abs(y) < LARGEST, y, np.nan)
+
+    @property
+    def css(self) -> str:
+        """The classes that give it its colour on the page."""
+        return css_class(self.colour)
+
 
 @dataclass(frozen=True)
 class Lines:
     """Curves over epochs; ``top`` fixes the upper end of the axis, which otherwise follows the data."""
 
-    x_label: str
     y_label: str
     lines: tuple[Line, ...]
     top: float | None = None
 
+    @property
+    def named(self) -> tuple[Line, ...]:
+        """The curves that the legend lists."""
+        return tuple(line for line in self.lines if line.in_legend)
+
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Shares (bins,) between edges (bins + 1,)."""
+    """Shares of the weights (bins,) between edges (bins + 1,)."""
 
     x_label: str
-    y_label: str
     edges: Floats
     shares: Floats
     colour: int
@@ -53,10 +71,8 @@ class Reliability:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Counts (rows, columns) whose diagonal is what should be large."""
+    """Counts (classes, classes) of true classes (rows) and predicted ones (columns)."""
 
-    row_label: str
-    column_label: str
     names: tuple[str, ...]
     counts: NDArray[np.int64]
 

@@ -1,13 +1,29 @@
-"""The final numbers and the configuration."""
+"""All sections of a page, and those that are tables: the final numbers and the configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cavity.report import curves, predictions, weights
 from cavity.report.content import Figure, Section, Table
 from cavity.report.summary import RunSummary
-from cavity.report.wording import MISSING, duration, error, fixed, percent
+from cavity.report.wording import MISSING, counted, duration, error, fixed, percent
+
+
+def sections(runs: Sequence[RunSummary]) -> list[Section]:
+    """What there is to show of these runs; sections without a figure are left out."""
+    parts = [
+        comparison(runs) if len(runs) > 1 else None,
+        curves.learning(runs),
+        curves.layers(runs),
+        weights.magnetisations(runs),
+        predictions.calibration(runs),
+        predictions.examples(runs),
+        weights.first_layer(runs),
+        configuration(runs),
+    ]
+    return [part for part in parts if part is not None and part.figures]
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,7 @@ def final_numbers(run: RunSummary) -> list[Number]:
     """The numbers after the last epoch, in the same order for every run."""
     last = run.records[-1] if run.records else None
     seconds = sum(record.seconds for record in run.records)
-    weights = sum(layer.free_weights for layer in run.layers)
+    free = sum(layer.free_weights for layer in run.layers)
     test_nll = None if last is None else last.test_nll
     ece, brier = (None, None) if run.test is None else (run.test.ece, run.test.brier)
 
@@ -37,11 +53,11 @@ def final_numbers(run: RunSummary) -> list[Number]:
         final_error("Test error", "test_error", "most probable weights"),
         final_error("Test error, Bayesian", "test_error_bayes", "averaged over the posterior"),
         final_error("Training error", "train_error", "most probable weights"),
-        Number("Test NLL", test_nll, fixed(test_nll, 3), "−log probability of the truth"),
-        Number("ECE", ece, MISSING if ece is None else percent(ece), "confidence against accuracy"),
+        Number("Test NLL", test_nll, fixed(test_nll, 3), "negative log-likelihood"),
+        Number("ECE", ece, MISSING if ece is None else percent(ece), "expected calibration error"),
         Number("Brier score", brier, fixed(brier, 3), "squared error of the probabilities"),
-        Number("Training time", seconds, duration(seconds), f"{len(run.records)} epochs", False),
-        Number("Weights", weights, f"{weights:,}".replace(",", "\u202f"), f"{len(run.layers)} layers", False),
+        Number("Training time", seconds, duration(seconds), counted(len(run.records), "epoch"), False),
+        Number("Weights", free, f"{free:,}".replace(",", "\u202f"), counted(len(run.layers), "layer"), False),
     ]
 
 
@@ -59,9 +75,9 @@ def comparison(runs: Sequence[RunSummary]) -> Section:
         if parts[0].lower_is_better
         for place in _best([part.value for part in parts])
     )
-    caption = "The lowest of each error is marked. Time and size are for judging whether a comparison is fair."
-    figure = Figure("comparison", "Final numbers", caption, Table(head, rows, marked, coloured=True))
-    return Section("summary", "Summary", "The numbers after the last epoch of each run.", (figure,), 1)
+    caption = "The lowest value of each error is marked. Time and size tell whether the comparison is fair."
+    figure = Figure("comparison", "Final results", caption, Table(head, rows, marked, coloured=True))
+    return Section("summary", "Summary", "Results after the last epoch of each run.", (figure,), 1)
 
 
 def _best(values: Sequence[float | None]) -> list[int]:
@@ -83,8 +99,8 @@ def configuration(runs: Sequence[RunSummary]) -> Section:
     rows = tuple((key, *(values.get(key, MISSING) for values in settings)) for key in keys)
     differing = [place for place, row in enumerate(rows) if len(set(row[1:])) > 1]
     marked = frozenset((place, column) for place in differing for column in range(1, len(runs) + 1))
-    text = "What each run was started with: cavity train --config RUN/config.toml repeats it."
-    caption = "Settings in which the runs differ are marked." if len(runs) > 1 else "A dash means that nothing was set."
+    text = "The settings of each run; cavity train --config RUN/config.toml trains it again."
+    caption = "Settings that differ between the runs are marked." if len(runs) > 1 else "A dash means: not set."
     head = ("Setting", *(run.name for run in runs)) if len(runs) > 1 else ("Setting", "Value")
     table = Table(head, rows, marked, numeric=False)
     return Section("configuration", "Configuration", text, (Figure("settings", "Settings", caption, table),), 1)

@@ -1,5 +1,5 @@
 "use strict";
-// Pointing at a chart, or arrow keys on it, shows the numbers of the nearest epoch.
+// Pointing at a chart, or arrow keys on it, show the values of the nearest epoch.
 (() => {
   const NS = "http://www.w3.org/2000/svg";
   const tip = document.createElement("div");
@@ -51,7 +51,7 @@
       for (const line of lines) {
         const point = line.points.find(([at]) => at === epoch);
         if (!point) continue;
-        make(overlay, "circle", "dot " + line.class, { cx: point[2], cy: point[3], r: 4 });
+        make(overlay, "circle", "dot " + line.class, { cx: point[2], cy: point[3], r: 3.5 });
         const row = make(tip, "span", line.class);
         make(row, "i", line.dashed ? "broken" : "");
         row.append(line.name);

@@ -10,6 +10,11 @@ DARK = ("#77b0ee", "#f0a35c", "#7cc99a", "#bfa0ea", "#f08c99", "#66c7d4", "#d8bc
 NEGATIVE, POSITIVE = (62, 124, 196), (222, 120, 40)
 
 
+def css_class(number: int) -> str:
+    """The style sheet's classes of a colour; numbers beyond the palette repeat its colours, fainter."""
+    return f"c{number % len(LIGHT)}" + ("" if number < len(LIGHT) else " faint")
+
+
 def variables(colours: tuple[str, ...]) -> str:
     """CSS declarations --c0, --c1, …"""
     return "".join(f"--c{number}:{colour};" for number, colour in enumerate(colours))

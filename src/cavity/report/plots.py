@@ -1,27 +1,30 @@
-"""The figures of the page by matplotlib, as PNG and SVG for papers and slides."""
+"""The figures by matplotlib: as PNG and SVG files, and, through ``inline``, on the page."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Sheet
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from cavity.report.chart import finite_points
-from cavity.report.content import Content, Figure, Gallery, Histogram, Line, Lines, Matrix, Reliability, Table
-from cavity.report.figures import sections
-from cavity.report.heatmap import opacities, shortened
+from cavity.report.content import Content, Figure, Gallery, Histogram, Lines, Matrix, Reliability, Table
+from cavity.report.overview import sections
 from cavity.report.palette import LIGHT
-from cavity.report.summary import RunSummary
+from cavity.report.summary import Floats, RunSummary
+from cavity.report.wording import fixed, share
 
-INK, RULE, ALARM = "#1c2430", "#d5dae1", "#c2410c"
+INK, RULE, BASE, ALARM, ON_COLOUR = "#1c2430", "#d5dae1", "#98a2b0", "#c2410c", "#ffffff"
 #: Text stays text in SVG, a dollar in a name begins no formula, and files do not change when nothing else does.
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -35,47 +38,67 @@ STYLE: dict[Any, Any] = {
 }
 DOTS_PER_INCH = 200
 TILES_PER_ROW = 12
+#: Width of a chart in inches and size of its letters in points, which a page can shrink to a phone.
+WIDTH, LETTERS = 4.0, 10.0
+#: Width of a letter in points, wide ones in a browser's font included.
+LETTER = 6.0
+#: What an artist's gid begins with if the page shows the rest of it when pointed at.
+TIP = "tip:"
+#: A share of a row at which a mistake has its full colour, unless there is a larger one.
+GRAVE = 0.05
+#: Letters of a class name that fit beside a confusion matrix, and most classes with room for names and numbers.
+LONGEST_NAME, ROOM = 12, 20
 
 
 def save_plots(runs: Sequence[RunSummary], folder: str | os.PathLike[str]) -> list[Path]:
     """Write KEY.png and KEY.svg of every figure but the tables into ``folder``; returns the paths."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    paths: list[Path] = []
-    for figure in (figure for part in sections(runs) for figure in part.figures):
-        if not isinstance(figure.content, Table):
-            paths += save(figure, place)
-    return paths
+    figures = [figure for part in sections(runs) for figure in part.figures if not isinstance(figure.content, Table)]
+    return [path for figure in figures for path in save(figure, place)]
 
 
 def save(figure: Figure, folder: Path) -> list[Path]:
-    """One figure in both formats."""
+    """One figure in both formats, with its title and legend."""
     png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))
-    with matplotlib.rc_context(STYLE):
-        sheet = draw(figure)
+    with styled():
+        sheet = draw(figure.content)
+        sheet.set_layout_engine("constrained")
+        sheet.suptitle(figure.title, fontsize=10, fontweight="bold")
+        if isinstance(figure.content, Lines) and len(figure.content.named) > 1:
+            sheet.axes[0].legend(frameon=False, fontsize=8)
+        for artist in sheet.findobj(lambda one: one.get_gid() is not None):
+            artist.set_gid(None)
         sheet.savefig(png, dpi=DOTS_PER_INCH)
         sheet.savefig(svg, metadata={"Date": None})
     return [png, svg]
 
 
-def draw(figure: Figure) -> Sheet:
-    """One figure on a sheet of its own."""
-    sheet = Sheet(figsize=_size(figure.content), layout="constrained")
+@contextmanager
+def styled() -> Iterator[None]:
+    """The style of the figures. Letters that matplotlib's font lacks are drawn by the font of whoever shows the SVG."""
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
+
+
+def draw(content: Content) -> Sheet:
+    """A sheet of its own, at 72 dots per inch: its pixels are the units of an SVG file."""
+    sheet = Sheet(figsize=_size(content), dpi=72)
     FigureCanvasAgg(sheet)
-    match figure.content:
+    match content:
         case Lines():
-            _lines(sheet.add_subplot(), figure.content)
+            _lines(sheet.add_subplot(), content)
         case Histogram():
-            _histogram(sheet.add_subplot(), figure.content)
+            _histogram(sheet.add_subplot(), content)
         case Reliability():
-            _reliability(sheet, figure.content)
+            _reliability(sheet, content)
         case Matrix():
-            _matrix(sheet.add_subplot(), figure.content)
+            _matrix(sheet.add_subplot(), content)
         case Gallery():
-            _gallery(sheet, figure.content)
+            _gallery(sheet, content)
         case Table():
-            raise TypeError("tables are not drawn")
-    sheet.suptitle(figure.title, fontsize=10, fontweight="bold")
+            raise TypeError("content must be something to draw, got a table")
     return sheet
 
 
@@ -83,79 +106,149 @@ def _size(content: Content) -> tuple[float, float]:
     if isinstance(content, Gallery):
         rows = -(-len(content.tiles) // TILES_PER_ROW)
         return 8.4, 0.4 + rows * (1.15 if content.tiles[0].text else 0.7)
-    return (4.4, 4.4) if isinstance(content, Matrix | Reliability) else (4.4, 3.0)
+    return WIDTH, WIDTH if isinstance(content, Matrix | Reliability) else 0.65 * WIDTH
 
 
-def _colour(number: int) -> str:
-    return LIGHT[number % len(LIGHT)]
+def colour(number: int) -> dict[str, Any]:
+    """Runs beyond the palette repeat its colours, fainter."""
+    return {"color": LIGHT[number % len(LIGHT)], "alpha": None if number < len(LIGHT) else 0.5}
+
+
+def _margins(axes: Axes, left: Sequence[str], below: Sequence[str] = ("0",)) -> None:
+    """Room for the names on the axes. matplotlib's own layout would take as long as the drawing."""
+    sheet = axes.figure
+    width, height = sheet.bbox.size
+    across, up = (max(map(len, names)) for names in (left, below))
+    bottom = 34 if up < 3 else 22 + LETTER * up
+    sheet.subplots_adjust((24 + LETTER * across) / width, bottom / height, 1 - 6 / width, 1 - 8 / height)
+
+
+def _plain(axes: Axes, x_label: str, y_label: str) -> None:
+    """Labels, horizontal lines and no ticks."""
+    axes.set_xlabel(x_label, fontsize=LETTERS)
+    axes.set_ylabel(y_label, fontsize=LETTERS, labelpad=6)
+    axes.tick_params(length=0, labelsize=LETTERS)
+    axes.spines["left"].set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _tip(artist: Artist, words: str) -> None:
+    artist.set_gid(TIP + words)
 
 
 def _lines(axes: Axes, content: Lines) -> None:
+    _plain(axes, "epoch", content.y_label)
     for line in content.lines:
-        _line(axes, line)
-    axes.set_xlabel(content.x_label)
-    axes.set_ylabel(content.y_label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if axes.get_ylim()[0] > 0 or content.top is not None:
-        axes.set_ylim(bottom=0, top=content.top and 1.02 * content.top)
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    if len(content.lines) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        y = line.values
+        there = np.append(np.isfinite(y), False)
+        # A mark at the end of the curve, and on points between two gaps, which are no line.
+        ends = there[:-1] & ~there[1:] & ~np.append(False, there[:-2])
+        ends[np.flatnonzero(there)[-1:]] = True
+        style = {**colour(line.colour), "label": line.name if line.in_legend else "_nolegend_", "clip_on": False}
+        marks: dict[str, Any] = {"marker": "o", "markersize": 4, "markevery": np.flatnonzero(ends).tolist()}
+        axes.plot(line.x, y, "--" if line.dashed else "-", linewidth=1.5, **style, **marks)
+    epochs = [epoch for line in content.lines for epoch in line.x]
+    first, last = min(epochs), max(epochs)
+    room = 0.03 * (last - first) or 0.5
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.set_xlim(first - room, last + room)
+    _rising(axes, np.concatenate([line.values for line in content.lines]), content.top)
 
 
-def _line(axes: Axes, line: Line) -> None:
-    """A curve with its gaps; a mark at each end of a piece shows pieces of a single point."""
-    for place, piece in enumerate(finite_points(line)):
-        x, y = zip(*piece, strict=True)
-        name = line.name if place == 0 and line.in_legend else "_nolegend_"
-        style = "--" if line.dashed else "-"
-        axes.plot(x, y, style, color=_colour(line.colour), label=name, linewidth=1.4)
-        axes.plot(x[-1:], y[-1:], "o", color=_colour(line.colour), markersize=3)
+def _rising(axes: Axes, values: Floats, top: float | None = None) -> None:
+    """A y axis from one round number to another, with a line at 0, which is always on it."""
+    low, high = min(0.0, np.nanmin(values)), max(0.0, np.nanmax(values))
+    if top is not None and high < 1.001 * top:
+        high = top
+    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high if high > low else 1.0)
+    axes.set_yticks(ticks)
+    axes.set_ylim(ticks[0], ticks[-1])
+    _margins(axes, axes.yaxis.get_major_formatter().format_ticks(list(ticks)))
+    axes.axhline(0, color=BASE, linewidth=0.8, zorder=1, clip_on=False)
 
 
 def _histogram(axes: Axes, content: Histogram) -> None:
-    axes.bar(
-        content.edges[:-1], 100 * content.shares, np.diff(content.edges), align="edge", color=_colour(content.colour)
-    )
-    axes.set_xlabel(content.x_label)
-    axes.set_ylabel(content.y_label)
+    _plain(axes, content.x_label, "weights (%)")
+    width = np.diff(content.edges)
+    bars = axes.bar(content.edges[:-1], 100 * content.shares, 0.94 * width, align="edge", **colour(content.colour))
+    for bar, left, right, part in zip(bars, content.edges, content.edges[1:], content.shares, strict=False):
+        _tip(bar, f"{fixed(left, 2)} to {fixed(right, 2)}: {share(part)}")
+        bar.set_visible(part > 0)
     axes.set_xlim(content.edges[0], content.edges[-1])
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    _rising(axes, 100 * content.shares)
 
 
 def _reliability(sheet: Sheet, content: Reliability) -> None:
-    upper, lower = sheet.subplots(2, 1, sharex=True, height_ratios=(5, 1))
+    upper, lower = sheet.subplots(2, 1, sharex=True, height_ratios=(3.6, 1.2))
+    _plain(upper, "", "accuracy")
+    _plain(lower, "confidence of the prediction", "samples (%)")
     bins = content.bins
     width = 1 / len(bins.share)
-    middle = (np.arange(len(bins.share)) + 0.5) * width
-    accuracy, confidence = np.nan_to_num(bins.accuracy), np.nan_to_num(bins.confidence)
-    sure, colour = confidence > accuracy, _colour(content.colour)
-    lower_end, gap = np.minimum(accuracy, confidence), np.abs(accuracy - confidence)
-    upper.bar(middle, lower_end, 0.9 * width, color=colour)
-    for chosen, style in ((sure, {"edgecolor": ALARM, "hatch": "////"}), (~sure, {"edgecolor": colour})):
-        upper.bar(middle[chosen], gap[chosen], 0.9 * width, lower_end[chosen], facecolor="none", linewidth=0.8, **style)
+    paint = colour(content.colour)["color"]
+    for place in np.flatnonzero(bins.share):
+        part, confidence, accuracy = bins.share[place], bins.confidence[place], bins.accuracy[place]
+        low, gap = min(accuracy, confidence), abs(accuracy - confidence)
+        edge = ALARM if confidence > accuracy else paint
+        where: dict[str, Any] = {"x": (place + 0.5) * width, "width": 0.9 * width}
+        for bars in (
+            upper.bar(height=low, color=paint, **where),
+            upper.bar(height=gap, bottom=low, facecolor=edge, edgecolor=edge, alpha=0.35, linewidth=0.8, **where),
+            lower.bar(height=100 * part, color=paint, alpha=0.5, **where),
+        ):
+            _tip(bars[0], f"confidence {share(confidence)}, accuracy {share(accuracy)}, {share(part)} of the samples")
     upper.plot([0, 1], [0, 1], ":", color=INK, linewidth=1)
-    upper.set(ylabel="share that is right", xlim=(0, 1), ylim=(0, 1))
-    lower.bar(middle, 100 * bins.share, 0.9 * width, color=_colour(content.colour), alpha=0.5)
-    lower.set(xlabel="confidence of the prediction", ylabel="samples (%)")
+    upper.set(xlim=(0, 1), ylim=(0, 1))
+    _margins(upper, ["100"])
+    for axes in (upper, lower):
+        axes.axhline(0, color=BASE, linewidth=0.8, clip_on=False)
+
+
+def row_shares(matrix: Matrix) -> Floats:
+    """Each count divided by the sum of its row; 0 in empty rows."""
+    totals = matrix.counts.sum(axis=1, keepdims=True)
+    shares: Floats = matrix.counts / np.maximum(totals, 1)
+    return shares
+
+
+def opacities(matrix: Matrix) -> Floats:
+    """How strong each colour is, 0 to 1: the share on the diagonal; off it, the root of the share of the largest."""
+    shares = row_shares(matrix)
+    wrong = shares * (1 - np.eye(len(shares)))
+    mistakes = np.sqrt(wrong / max(GRAVE, float(wrong.max())))
+    result: Floats = np.where(np.eye(len(shares), dtype=bool), shares, mistakes)
+    return result
+
+
+def shortened(name: str) -> str:
+    """The name, cut with an ellipsis where it is too long to stand beside the matrix."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _matrix(axes: Axes, content: Matrix) -> None:
-    strength = opacities(content)
-    agree, differ = (np.array(matplotlib.colors.to_rgb(colour)) for colour in (LIGHT[0], ALARM))
-    hue = np.where(np.eye(len(strength), dtype=bool)[..., None], agree, differ)
-    axes.imshow(1 - strength[..., None] * (1 - hue))
-    names = [shortened(name) for name in content.names]
-    every = max(1, len(names) // 20)
-    places = range(0, len(names), every)
-    turned = 90 if max(map(len, names)) > 2 else 0
-    axes.set_xticks(places, names[::every], rotation=turned)
-    axes.set_yticks(places, names[::every])
-    axes.set(xlabel=content.column_label, ylabel=content.row_label)
-    if len(names) > 20:
-        return
+    """A cell for every count that is not 0: agreement in one colour, each kind of mistake in another."""
+    names, strength, shares = content.names, opacities(content), row_shares(content)
+    size = min(9.0, 100 / len(names), 300 / len(names) / max(2, len(str(content.counts.max()))))
     for row, column in np.argwhere(content.counts):
-        colour = "white" if strength[row, column] > 0.6 else INK
-        axes.text(column, row, str(content.counts[row, column]), ha="center", va="center", color=colour, fontsize=7)
+        count, right = content.counts[row, column], row == column
+        paint = LIGHT[0] if right else ALARM
+        cell = Rectangle((column - 0.47, row - 0.47), 0.94, 0.94, color=paint, alpha=strength[row, column], linewidth=0)
+        words = f"{names[row]}, right" if right else f"{names[row]} taken for {names[column]}"
+        _tip(axes.add_patch(cell), f"{words}: {count} ({share(shares[row, column])} of the row)")
+        if len(names) <= ROOM:
+            ink = ON_COLOUR if strength[row, column] > 0.6 else INK
+            style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": ink, "fontsize": size}
+            axes.text(column, row, str(count), **style)
+    _plain(axes, "prediction", "truth")
+    axes.grid(visible=False)
+    places = range(0, len(names), -(-len(names) // ROOM))
+    written = [shortened(names[place]) for place in places]
+    axes.set_xticks(places, written, rotation=90 if max(map(len, written)) > 2 else 0)
+    axes.set_yticks(places, written)
+    _margins(axes, written, written)
+    axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5), aspect="equal")
 
 
 def _gallery(sheet: Sheet, content: Gallery) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cavity.report.content import Content, Figure, Gallery, Matrix, Reliability, Section, Table, Tile
 from cavity.report.summary import Example, RunSummary, TestSummary
-from cavity.report.wording import of_run, percent, share
+from cavity.report.wording import counted, of_run, percent, share
 
 
 def calibration(runs: Sequence[RunSummary]) -> Section | None:
@@ -29,20 +29,21 @@ def calibration(runs: Sequence[RunSummary]) -> Section | None:
                 f"confusion-{place + 1}",
                 of_run("Confusion matrix", run.name, len(runs)),
                 _confusion_caption(run.test),
-                Matrix("truth", "prediction", names, run.test.confusion),
+                Matrix(names, run.test.confusion),
             ),
         ]
-    text = "Both figures are about the Bayesian predictions on the test set: the class with the largest probability."
+    text = "Both figures show the Bayesian predictions on the test set: the class with the highest probability."
     return Section("predictions", "Predictions", text, tuple(figures)) if figures else None
 
 
 def _reliability_caption(test: TestSummary) -> str:
     gap = np.nansum(test.bins.share * (test.bins.accuracy - test.bins.confidence))
-    tendency = "less sure than it could be" if gap > 0 else "surer than it should be"
+    tendency = "underconfident" if gap > 0 else "overconfident"
     return (
-        f"On the diagonal it is honest: what it says with 80\u00a0% confidence is right 80\u00a0% of the time. "
-        f"Below it the network is overconfident, above it too modest. The strip shows where the predictions are. "
-        f"On average it is {tendency}, by {share(abs(float(gap)))}; ECE {percent(test.ece)}."
+        "On the diagonal the network is well calibrated: predictions made with 80\u00a0% confidence are right "
+        "80\u00a0% of the time. Below it the network is overconfident, above it underconfident. The lower bars show "
+        f"how many predictions there are. On average it is {tendency} by {share(abs(float(gap)))}; "
+        f"ECE {percent(test.ece)}."
     )
 
 
@@ -55,30 +56,19 @@ def _confusion_caption(test: TestSummary) -> str:
         return told
     row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
     return (
-        f"{told} The strongest colour off it is the commonest confusion: “{test.classes[row]}” taken for "
-        f"“{test.classes[column]}”, {wrong[row, column]} times."
+        f"{told} The most common mistake: “{test.classes[row]}” taken for “{test.classes[column]}”, "
+        f"{counted(wrong[row, column], 'time')}."
     )
 
 
-#: Key, title and caption of each gallery, and which samples it shows.
-GALLERIES: tuple[tuple[str, str, str, Callable[[TestSummary], tuple[Example, ...]]], ...] = (
+#: Field of ``TestSummary``, title and caption of each gallery.
+GALLERIES = (
+    ("most_certain", "Most certain", "The samples that the network finds most typical of a class."),
+    ("least_certain", "Least certain", "The samples that the network finds hardest to classify."),
     (
-        "most-certain",
-        "Most certain",
-        "Typical of their class, as the network sees it.",
-        lambda test: test.most_certain,
-    ),
-    (
-        "least-certain",
-        "Least certain",
-        "Would you be sure? Doubt should be where people doubt.",
-        lambda test: test.least_certain,
-    ),
-    (
-        "certain-mistakes",
+        "certain_mistakes",
         "Most certain mistakes",
-        "Wrong labels in the data, or something the network has not understood.",
-        lambda test: test.certain_mistakes,
+        "Either the label in the data is wrong, or the network has missed something.",
     ),
 )
 
@@ -86,13 +76,13 @@ GALLERIES: tuple[tuple[str, str, str, Callable[[TestSummary], tuple[Example, ...
 def examples(runs: Sequence[RunSummary]) -> Section | None:
     """The test samples the network is most and least sure of, and the mistakes it is most sure of."""
     figures = tuple(
-        Figure(f"{key}-{place}", of_run(title, run.name, len(runs)), caption, samples(choose(run.test)))
-        for key, title, caption, choose in GALLERIES
+        Figure(f"{field.replace('_', '-')}-{place}", of_run(title, run.name, len(runs)), caption, samples(chosen))
+        for field, title, caption in GALLERIES
         for place, run in enumerate(runs, start=1)
-        if run.test is not None and choose(run.test)
+        if run.test is not None and (chosen := getattr(run.test, field))
     )
-    text = "Under each test sample: the prediction and its probability. Where the truth is another class, it is named."
-    return Section("examples", "Certainty", text, figures, min(2, len(runs))) if figures else None
+    text = "Each test sample with its prediction and the probability of it, and with the true class if that is another."
+    return Section("examples", "Examples", text, figures, min(2, len(runs))) if figures else None
 
 
 def samples(chosen: Sequence[Example]) -> Content:
@@ -111,6 +101,6 @@ def _tile(example: Example) -> Tile | None:
     probability = share(example.probability)
     described = f"test image {example.index}: predicted {example.predicted} with probability {probability}"
     if example.is_right:
-        return Tile(example.pixels, f"{described}, which is right", example.predicted, probability)
-    truth = f"is {example.truth}"
+        return Tile(example.pixels, f"{described}, correct", example.predicted, probability)
+    truth = f"truth: {example.truth}"
     return Tile(example.pixels, f"{described}, {truth}", example.predicted, probability, truth)

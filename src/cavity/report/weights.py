@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cavity.report.content import Figure, Gallery, Histogram, Section, Tile
-from cavity.report.pictures import weights_picture
-from cavity.report.summary import FirstLayer, LayerSummary, RunSummary
+from cavity.report.palette import NEGATIVE, POSITIVE
+from cavity.report.summary import FirstLayer, Floats, LayerSummary, RunSummary
 from cavity.report.wording import fixed, of_run, share
 
 
 def magnetisations(runs: Sequence[RunSummary]) -> Section:
     """One histogram per layer and run."""
     text = (
-        "The magnetisation m of a weight is its posterior mean. A heap around 0 is weights still undecided; "
-        "heaps at both ends are weights that have chosen."
+        "The magnetisation m of a weight is its posterior mean. Weights near 0 are still undecided; weights near "
+        "either end have settled."
     )
     figures = tuple(
         Figure(
             f"magnetisation-{place + 1}-{number + 1}",
             of_run(layer.name, run.name, len(runs)),
             _told(layer),
-            Histogram("magnetisation m", "weights (%)", layer.edges, layer.shares, place),
+            Histogram("magnetisation m", layer.edges, layer.shares, place),
         )
         for place, run in enumerate(runs)
         for number, layer in enumerate(run.layers)
@@ -51,8 +54,8 @@ def first_layer(runs: Sequence[RunSummary]) -> Section | None:
     if not figures:
         return None
     text = (
-        "Each picture is what one unit looks for in its input: its posterior means, pixel by pixel. "
-        "Structure at the size of the object was learned; salt and pepper was left as it started."
+        "Each picture shows what one unit responds to: the posterior means of its weights, pixel by pixel. "
+        "Shapes were learned; salt-and-pepper noise is left over from the random initial state."
     )
     return Section("first-layer", "First layer", text, figures, min(2, len(runs)))
 
@@ -62,11 +65,9 @@ def _about(layer: FirstLayer) -> str:
     which = f"All {shown} units" if shown == layer.total else f"The first {shown} of {layer.total} units"
     bound = fixed(layer.bound, 2).removesuffix(".00")
     if layer.means.shape[1] == 3:
-        return f"{which}; grey is 0, and a bright or dark colour is a weight near ±{bound} on that channel."
+        return f"{which}. Grey is 0; a bright or dark colour is a weight near ±{bound} on that channel."
     channels = "" if layer.means.shape[1] == 1 else f" The {layer.means.shape[1]} channels are averaged."
-    return (
-        f"{which}; orange is positive, blue negative, the fainter the nearer to 0; full colour is ±{bound}.{channels}"
-    )
+    return f"{which}. Orange is positive, blue is negative; faint is near 0, full colour is ±{bound}.{channels}"
 
 
 def _gallery(layer: FirstLayer) -> Gallery:
@@ -76,3 +77,18 @@ def _gallery(layer: FirstLayer) -> Gallery:
             for number, means in enumerate(layer.means, start=1)
         )
     )
+
+
+def weights_picture(means: Floats, bound: float) -> NDArray[np.uint8]:
+    """Weights of one unit (channels, height, width) within ±bound as bytes.
+
+    Three channels become a colour picture (grey is 0); otherwise the mean over the channels becomes (height, width, 4):
+    blue below 0, orange above, the more opaque the larger.
+    """
+    scaled = np.clip(means / bound, -1.0, 1.0)
+    if len(scaled) == 3:
+        return np.round(127.5 * (1 + np.moveaxis(scaled, 0, -1))).astype(np.uint8)
+    flat = scaled.mean(axis=0)
+    colours = np.where((flat > 0)[..., None], np.array(POSITIVE), np.array(NEGATIVE)).astype(np.uint8)
+    opacity = np.round(255 * np.abs(flat)).astype(np.uint8)
+    return np.concatenate([colours, opacity[..., None]], axis=-1)

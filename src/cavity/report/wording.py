@@ -1,13 +1,16 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 MISSING = "—"
 #: From here on, digits are counted by a power of ten.
 LARGE = 1e6
+#: Control characters, which neither HTML nor XML allows, escaped or not.
+FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 def fixed(value: float | None, digits: int, unit: str = "") -> str:
@@ -39,12 +42,19 @@ def share(value: float) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds, minutes or hours, whichever reads best."""
+    if not math.isfinite(seconds):
+        return MISSING
     if seconds < 60:
         return f"{seconds:.1f}\u00a0s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes}\u00a0min {rest:02d}\u00a0s"
     return f"{minutes // 60}\u00a0h {minutes % 60:02d}\u00a0min"
+
+
+def printable(words: str) -> str:
+    """The words with a replacement character for each control character."""
+    return FORBIDDEN.sub("\ufffd", words)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -55,3 +65,8 @@ def listed(words: Sequence[str]) -> str:
 def of_run(title: str, name: str, runs: int) -> str:
     """The title, with the run's name where there are several."""
     return title if runs == 1 else f"{title} · {name}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 layer``, ``2 layers``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from cavity.analysis.calibration import brier_score, expected_calibration_error, negative_log_likelihood
-from cavity.analysis.metrics import class_index
+from cavity.analysis.metrics import class_index, measure
 from cavity.core.network import Network
 
 
@@ -38,26 +36,23 @@ class Evaluation:
         return asdict(self)
 
 
-@torch.no_grad()
 def evaluate(net: Network, x: Tensor, y: Tensor, classes: Sequence[str]) -> Evaluation:
     """Point-wise and Bayesian predictions of ``net`` on x (samples, features) against labels y (±1 or 0…C−1)."""
     if len(x) == 0:
         raise ValueError("there is no sample to evaluate on")
-    truth = class_index(net, y.to(net.device))
-    if int(truth.max()) >= len(classes):
-        raise ValueError(f"y has class {int(truth.max())}, but there are {len(classes)} classes")
-    probabilities = net.predict_proba(x)
-    guess = probabilities.argmax(dim=1)
-    point = class_index(net, net.predict(x))
-    count = len(classes)
-    confusion = torch.bincount(truth * count + guess, minlength=count * count).reshape(count, count)
+    largest = int(class_index(net, y).max())
+    if largest >= len(classes):
+        raise ValueError(f"y has class {largest}, but there are {len(classes)} classes")
+    measured = measure(net, x, y)
+    if measured.ece is None or measured.brier is None:
+        raise ValueError(f"net must have classes to be evaluated, got the output {type(net.output).__name__}")
     return Evaluation(
         samples=len(x),
-        accuracy=100 * float((point == truth).double().mean()),
-        accuracy_bayes=100 * float((guess == truth).double().mean()),
-        nll=float(negative_log_likelihood(probabilities, truth)),
-        ece=float(expected_calibration_error(probabilities, truth)),
-        brier=float(brier_score(probabilities, truth)),
+        accuracy=100 - measured.error,
+        accuracy_bayes=100 - measured.error_bayes,
+        nll=measured.nll,
+        ece=measured.ece,
+        brier=measured.brier,
         classes=list(classes),
-        confusion=confusion.tolist(),
+        confusion=measured.confusion().tolist(),
     )

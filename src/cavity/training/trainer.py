@@ -266,8 +266,8 @@ class Trainer(Loop[StepInfo]):
 
     @torch.no_grad()
     def _measure(self, train: Pair | None, test: Pair | None) -> EpochRecord:
-        on_train = None if train is None else metrics.score(self.net, *train)
-        on_test = None if test is None else metrics.score(self.net, *test)
+        on_train = None if train is None else metrics.measure(self.net, *train)
+        on_test = None if test is None else metrics.measure(self.net, *test)
         return EpochRecord(
             epoch=self.epoch,
             train_error=None if on_train is None else on_train.error,

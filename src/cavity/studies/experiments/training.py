@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.analysis.metrics import EpochRecord, percent_wrong, score
+from cavity.analysis.metrics import EpochRecord, measure, percent_wrong
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.folder import CHECKPOINT
 from cavity.studies.experiments.setup import Setup, build, load
@@ -98,8 +98,8 @@ def whole_errors(trainer: AnyTrainer, x: Tensor, y: Tensor) -> tuple[float, floa
 
     net = trainer.net
     if isinstance(net, Network):
-        scores = score(net, x, y)
-        return round(scores.error, 4), round(scores.error_bayes, 4)
+        measured = measure(net, x, y)
+        return round(measured.error, 4), round(measured.error_bayes, 4)
     bayes = net.predict(x, "bayes") if net.bayesian else None
     return round(percent_wrong(net.predict(x), y), 4), None if bayes is None else round(percent_wrong(bayes, y), 4)
 
