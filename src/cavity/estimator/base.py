@@ -51,7 +51,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         epochs: int = TABLES.epochs,
         batch_size: int | None = None,
         rho: float | Sequence[float] | None = None,
-        damping: float | Sequence[float] = TABLES.damping,
+        damping: float | Sequence[float] | None = None,
         inner_iterations: int = TABLES.inner_iterations,
         bias: bool | None = None,
         density: float = TABLES.density,
@@ -108,13 +108,15 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.n_steps_, self.n_epochs_ = 0, 0
 
-    def _trainer(self, rho: Sequence[float]) -> Trainer:
-        """A trainer of the network, with these ρ where none were given; another seed each time it goes on."""
+    def _trainer(self) -> Trainer:
+        """A trainer of the network; another seed each time it goes on."""
+        auto = self.rho is None and self.damping is None
         return build_trainer(
             Config(inner_iterations=self.inner_iterations, seed=self.seed_ + self.n_steps_),
             self.network_,
             algorithm=self.algorithm,
-            rho=rho if self.rho is None else self.rho,
+            rate="auto" if auto else 1.0,
+            rho=self.rho if auto or self.rho is not None else 1.0,
             damping=self.damping,
             compile=self.compile,
         )
@@ -126,8 +128,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _train(self, x: Tensor, y: Tensor, validation: tuple[Tensor, Tensor] | None) -> None:
         """All epochs, or as many as early stopping wants; then the best state if there was a validation set."""
         batches, epochs = Batches(x, y, self._batch_size(len(x))), defaults.positive("epochs", self.epochs)
-        layers = self.network_.weighted()
-        trainer = self._trainer(defaults.rho(layers[0].prior, len(layers), epochs * len(batches)))
+        trainer = self._trainer()
         best = KeepBest(defaults.positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
@@ -144,8 +145,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
-        long a stream will be, so that ρ is 1: nothing sharpens or fades."""
-        trainer = self._trainer((1.0,) * len(self.network_.layers))
+        long a stream will be, so that nothing is annealed."""
+        trainer = self._trainer()
         order = torch.randperm(len(x), generator=trainer.generator)
         for index in torch.split(order, self._batch_size(len(x))):
             trainer.step(x[index], y[index])

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cavity.core.priors import PRIORS, Gaussian, Prior
-from cavity.training.recipes import TABLES
-
-#: Gaussian weights keep a tenth of their initial precision: without it, ReLU units run away on digits.
-FLOOR = 0.1
+from cavity.core.priors import PRIORS, Prior
 
 
 def positive(name: str, value: object) -> int:
@@ -30,13 +26,8 @@ def widths(hidden: object) -> tuple[int, ...]:
 
 
 def prior(weights: Any) -> Prior:
-    """The prior of that name; a Gaussian one that cannot lose all its precision."""
-    return Gaussian(FLOOR) if weights == Gaussian.name else PRIORS.make(weights, "weights")
-
-
-def rho(prior: Prior, layers: int, steps: int) -> tuple[float, ...]:
-    """ρ of each layer: what polarises within a run, or 1 for weights that have nothing to polarise to."""
-    return TABLES.rho(layers, steps) if prior.polarizes else (1.0,) * layers
+    """The prior of that name."""
+    return PRIORS.make(weights, "weights")
 
 
 def bias(prior: Prior) -> bool:

@@ -24,7 +24,8 @@ def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Ne
     """A fresh network of ``config``; ``parts`` are objects (weights, activation, output) to use for its names."""
     assert config.hidden is not None
     if config.output is not None and "output" not in parts:
-        parts["output"] = build_output(config.output)
+        paper = config.output == "argmax" and config.takes_numbers
+        parts["output"] = build_output("argmax-pairwise" if paper else config.output)
     return mlp(
         inputs,
         config.hidden,
@@ -41,6 +42,8 @@ def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
     """A trainer of ``net`` as ``config`` has it; ``options`` are what else it takes, or takes instead."""
     given: dict[str, Any] = {
         "algorithm": config.algorithm,
+        "rate": (_one_or_all(config.rate) or 1.0) if config.takes_numbers else "auto",
+        "schedule": config.schedule,
         "rho": _one_or_all(config.rho),
         "damping": _one_or_all(config.damping),
         "inner_iterations": config.inner_iterations,

@@ -15,7 +15,7 @@ from typing import Any
 
 from cavity.data.registry import split_name
 from cavity.runs.options import Names, Options, option
-from cavity.training.recipes import PAPER, recipe_for
+from cavity.training.recipes import ANNEALED, recipe_for
 
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
 #: key, which stands in a line.
@@ -26,9 +26,13 @@ HEAD = "# A run of cavity "
 ALGORITHMS = Names("cavity.core.algorithms:ALGORITHMS")
 WEIGHTS = Names("cavity.core.priors:PRIORS")
 ACTIVATIONS = Names("cavity.core.channels:ACTIVATIONS")
-#: The data are classes, never real numbers; an argmax has four methods, of which quadrature needs no name.
+SCHEDULES = Names("cavity.training.schedules:SCHEDULES")
+KNOWN_RECIPES = Names("cavity.training.recipes:RECIPES")
+#: The data are classes, never real numbers; an argmax has four methods, and the recipe chooses one.
 OUTPUTS = Names(
-    "cavity.core.channels:OUTPUTS", but=("gaussian",), more=("argmax-exact", "argmax-pairwise", "argmax-sampled")
+    "cavity.core.channels:OUTPUTS",
+    but=("gaussian",),
+    more=tuple(f"argmax-{method}" for method in ("quadrature", "exact", "pairwise", "sampled")),
 )
 
 
@@ -46,23 +50,38 @@ class Config(Options):
     hidden: tuple[int, ...] | None = option(
         None, "hidden layers, e.g. 501,501, or none (default: 501,501; for digits 201,201)", least=1
     )
-    algorithm: str = option(PAPER.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
-    weights: str = option(PAPER.weights, "kind of weights", choices=WEIGHTS)
-    activation: str = option(PAPER.activation, "activation of the hidden units", choices=ACTIVATIONS)
+    algorithm: str = option(ANNEALED.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
+    weights: str = option(ANNEALED.weights, "kind of weights", choices=WEIGHTS)
+    activation: str = option(ANNEALED.activation, "activation of the hidden units", choices=ACTIVATIONS)
     output: str | None = option(None, "output (default: label for two classes, argmax for more)", choices=OUTPUTS)
-    rho: tuple[float, ...] | None = option(
-        None, "power of the posterior as next prior, one number or one per layer (default: by --epochs)"
+    recipe: str | None = option(
+        None,
+        "annealed: the messages choose the rate, and --epochs its schedule; paper: the paper's constants "
+        "(default: annealed, or paper where --rate, --rho or --damping is given)",
+        choices=KNOWN_RECIPES,
+        before="paper",
     )
-    damping: tuple[float, ...] = option((PAPER.damping,), "damping of the weight means, one or one per layer")
-    init: float = option(PAPER.init, "spread of the initial fields", least=0)
-    inner_iterations: int = option(PAPER.inner_iterations, "message-passing iterations per mini-batch", least=1)
+    schedule: str | None = option(
+        None,
+        "how the rate changes over the run (default: learn, anneal, quench; constant for the paper)",
+        choices=SCHEDULES,
+    )
+    rate: tuple[float, ...] | None = option(None, "factor on the evidence of a mini-batch, one or one per layer")
+    rho: tuple[float, ...] | None = option(
+        None, "power of the posterior as next prior, one number or one per layer (default for the paper: by --epochs)"
+    )
+    damping: tuple[float, ...] | None = option(
+        None, "damping of the weight means, one or one per layer (default for the paper: 0.8)"
+    )
+    init: float = option(ANNEALED.init, "spread of the initial fields", least=0)
+    inner_iterations: int = option(ANNEALED.inner_iterations, "message-passing iterations per mini-batch", least=1)
     tolerance: float | None = option(None, "end the inner iterations when no weight mean moves by more")
     reinforcement: tuple[float, ...] = option((0.0,), "internal reinforcement r, one or one per layer")
     reinforcement_step: float = option(0.0, "annealing of r: 1-r <- (1-r)(1-step) at each iteration")
     focusing: tuple[float, ...] | None = option(None, "replicas,gamma: coupled replicas instead of r")
-    density: float = option(PAPER.density, "fraction of the weights that exist")
+    density: float = option(ANNEALED.density, "fraction of the weights that exist")
     bias: bool = option(False, "a bias for every unit")
-    epochs: int = option(PAPER.epochs, "passes over the training set", least=1)
+    epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(
         None,
         "epochs between two measurements of the errors (default: as often as takes less than 3 percent of the time)",
@@ -76,6 +95,11 @@ class Config(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_combinations(self)
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the numbers of the update are given, or the paper's, instead of chosen by the messages."""
+        return self.recipe == "paper" or any(numbers is not None for numbers in (self.rate, self.rho, self.damping))
 
     def replace(self, /, **changes: Any) -> Config:
         """The same options but for ``changes``; an unknown name is an error that names the nearest."""
@@ -125,7 +149,9 @@ def _check_combinations(config: Config) -> None:
         raise ValueError("focusing takes the place of reinforcement: give one of the two")
     if config.focusing is not None and config.weights != "binary":
         raise ValueError(f"focusing couples replicas of binary weights, not {config.weights}: use reinforcement")
-    for name in ("rho", "damping", "reinforcement"):
+    if config.recipe == "annealed" and config.takes_numbers:
+        raise ValueError("the annealed recipe chooses rate, rho and damping: give none of them, or recipe 'paper'")
+    for name in ("rate", "rho", "damping", "reinforcement"):
         values = getattr(config, name)
         layers = None if config.hidden is None else len(config.hidden) + 1
         if values is not None and layers is not None and len(values) not in (1, layers):
@@ -148,8 +174,19 @@ def completed(config: Config, samples: int, test_samples: int, features: int, cl
     output = config.output or ("label" if classes == 2 else "argmax")
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
-    rho = config.rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
+    rho, damping = config.rho, config.damping
+    if config.takes_numbers:
+        rho = rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
+        damping = damping or (recipe.damping,)
     widths = [features, *hidden, output_units(output, classes)]
     weights = sum(lower * upper for lower, upper in pairwise(widths))
     every = config.evaluate_every or measuring.interval(config.algorithm, samples, test_samples, weights)
-    return config.replace(hidden=hidden, batch_size=batch_size, output=output, rho=rho, evaluate_every=every)
+    return config.replace(
+        hidden=hidden,
+        batch_size=batch_size,
+        output=output,
+        recipe="paper" if config.takes_numbers else "annealed",
+        rho=rho,
+        damping=damping,
+        evaluate_every=every,
+    )

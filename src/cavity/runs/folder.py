@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
 #: What depends on the data, and is known once a run has begun.
-COMPLETED = ("hidden", "output", "rho", "batch_size")
+COMPLETED = ("hidden", "output", "batch_size")
 #: What a record has one number of for each layer.
 LISTED = ("polarization", "overlap")
 #: Beyond it a float leaves out whole numbers.

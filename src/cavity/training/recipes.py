@@ -1,7 +1,8 @@
 """The one place that says what training takes where nobody says otherwise. Importing it is cheap.
 
-``PAPER`` is for ``cavity.Trainer``, ``cavity train`` and the sweeps, ``TABLES`` for the estimators. The paper gives
-constants for ρ; a run whose number of steps is known gets what polarises the weights within it.
+``ANNEALED`` is for ``cavity train``, ``TABLES`` for the estimators: both leave the numbers of the update to the
+messages (``plans.py``). ``PAPER`` has the paper's constants: it gives one for ρ, and a run whose number of steps is
+known gets what polarises the weights within it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Recipe:
 
 PAPER = Recipe(
     "paper",
-    "binary weights and belief propagation, as in the paper",
+    "the constants of the paper",
     algorithm="bp",
     weights="binary",
     hidden=(501, 501),
@@ -65,6 +66,9 @@ PAPER = Recipe(
     usual_batch=128,
     largest_batch=128,
 )
+ANNEALED = replace(PAPER, name="annealed", summary="the messages choose the rate, which is annealed", algorithm="mf")
+#: Where the numbers of an update come from.
+RECIPES = {recipe.name: recipe.summary for recipe in (ANNEALED, PAPER)}
 #: Small mini-batches keep Gaussian weights from overshooting.
 TABLES = Recipe(
     "tables",
@@ -72,16 +76,16 @@ TABLES = Recipe(
     algorithm="mf",
     weights="gaussian",
     hidden=(501,),
-    epochs=20,
+    epochs=40,
     usual_batch=32,
     largest_batch=128,
     fewest_steps=16,
     many_steps=400,
 )
 #: Data sets for which the paper's network is too large.
-SMALLER = {"digits": replace(PAPER, hidden=(201, 201), usual_batch=64, largest_batch=64)}
+SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64, largest_batch=64)}
 
 
 def recipe_for(dataset: str) -> Recipe:
     """What ``cavity train`` takes for a data set."""
-    return SMALLER.get(dataset, PAPER)
+    return SMALLER.get(dataset, ANNEALED)

@@ -73,10 +73,11 @@ class Plan:
     def usual(self) -> dict[str, Any]:
         """What ``cavity train`` would take of all that is searched."""
         config = filled(self.config, self.sizes)
-        assert config.rho is not None
-        last = config.rho[-1] if len(config.rho) > 1 else LAST_RHO
-        values = {"rho": config.rho[0], "last_rho": last, "damping": config.damping[0], "init": config.init}
-        return {name: config.hidden if name == "hidden" else values[name] for name in self.space.search}
+        values: dict[str, Any] = {"init": config.init, "hidden": config.hidden}
+        if config.rho is not None and config.damping is not None:
+            last = config.rho[-1] if len(config.rho) > 1 else LAST_RHO
+            values |= {"rho": config.rho[0], "last_rho": last, "damping": config.damping[0]}
+        return {name: values[name] for name in self.space.search}
 
     def to_toml(self) -> str:
         """The text of ``sweep.toml``."""
@@ -114,7 +115,9 @@ def make_plan(
             "validation must be a share between 0 and 1 that leaves samples on both sides, "
             f"got {validation:g} of {samples}"
         )
-    if "damping" in space.search and len(config.damping) > 1:
+    if config.recipe is None and not {"rho", "last_rho", "damping"}.isdisjoint(space.search):
+        config = config.replace(recipe="paper")
+    if "damping" in space.search and config.damping is not None and len(config.damping) > 1:
         raise ValueError("damping is searched as one number for all layers, but it is given for each of them")
     sizes = Sizes(samples - held_out, held_out, features, classes)
     hidden = filled(config, sizes).hidden
