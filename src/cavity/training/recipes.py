@@ -24,7 +24,6 @@ class Recipe:
     """What a run takes by default; ``batch_size`` and ``rho`` follow from the data and the length of the run."""
 
     name: str
-    summary: str
     algorithm: str
     weights: str
     hidden: tuple[int, ...]
@@ -32,14 +31,13 @@ class Recipe:
     #: The usual mini-batch, which becomes smaller until an epoch has ``fewest_steps`` of them; for data so large that
     #: an epoch has ``many_steps`` it grows up to ``largest_batch``.
     usual_batch: int
-    largest_batch: int
+    largest_batch: int = 0
     fewest_steps: int = 1
     many_steps: int = 1
     activation: str = "sign"
     damping: float = 0.8
     init: float = 1.0
     inner_iterations: int = 1
-    density: float = 1.0
 
     def batch_size(self, samples: int) -> int:
         """Samples of a mini-batch."""
@@ -55,31 +53,13 @@ class Recipe:
         return (below,) * (layers - 1) + (LAST_RHO,) if layers > 1 else (below,)
 
 
-PAPER = Recipe(
-    "paper",
-    "binary weights and belief propagation, as in the paper",
-    algorithm="bp",
-    weights="binary",
-    hidden=(501, 501),
-    epochs=30,
-    usual_batch=128,
-    largest_batch=128,
-)
+PAPER = Recipe("paper", "bp", "binary", hidden=(501, 501), epochs=30, usual_batch=128)
 #: Small mini-batches keep Gaussian weights from overshooting.
 TABLES = Recipe(
-    "tables",
-    "real weights and mean field, which suit tables of any size",
-    algorithm="mf",
-    weights="gaussian",
-    hidden=(501,),
-    epochs=20,
-    usual_batch=32,
-    largest_batch=128,
-    fewest_steps=16,
-    many_steps=400,
+    "tables", "mf", "gaussian", (501,), 20, usual_batch=32, largest_batch=128, fewest_steps=16, many_steps=400
 )
 #: Data sets for which the paper's network is too large.
-SMALLER = {"digits": replace(PAPER, hidden=(201, 201), usual_batch=64, largest_batch=64)}
+SMALLER = {"digits": replace(PAPER, hidden=(201, 201), usual_batch=64)}
 
 
 def recipe_for(dataset: str) -> Recipe:
