@@ -35,8 +35,6 @@ BASELINES = {
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
-#: What a setup and a configuration call by the same name.
-SHARED = ("weights", "activation", "rho", "damping", "density", "init", "seed")
 #: Values that setups did not have at first: records without them keep their meaning and their name.
 LATER = {"last_evidence": 1.0}
 
@@ -134,8 +132,14 @@ def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs
     config = Config(
         hidden=hidden,
         algorithm=setup.method,
+        weights=setup.weights,
+        activation=setup.activation,
         output="label" if outputs == 1 else argmax,
-        **{name: getattr(setup, name) for name in SHARED},
+        rho=setup.rho,
+        damping=setup.damping,
+        density=setup.density,
+        init=setup.init,
+        seed=setup.seed,
     )
     net = build_network(config, inputs, outputs)
     net.weighted()[-1].evidence = setup.last_evidence
