@@ -15,7 +15,7 @@ import argparse
 import contextlib
 import signal
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_option(options, item, choices=item.metadata["choices"])
 
 
-def add_option(group: argparse._ArgumentGroup, item: Field[Any], choices: Collection[str] | None = None) -> None:
+def add_option(group: argparse._ArgumentGroup, item: Field[Any], choices: Iterable[str] | None = None) -> None:
     """A field of ``Config`` as an option; ``choices`` are listed in the help, and checked by the configuration too."""
     flag, annotation = "--" + item.name.replace("_", "-"), value_types(Config)[item.name]
     about: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": help_text(item)}

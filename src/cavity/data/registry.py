@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cavity.data.readers import Request
 
 DIGITS = tuple(str(digit) for digit in range(10))
+CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
     return tuple(KnownFile(n, s, d) for (n, s), d in zip(names_and_sizes, digests, strict=True))
 
 
+def _generated(name: str, summary: str) -> Source:
+    return Source(name, summary, read=read_generated, generated=True)
+
+
 MNIST = Source(
     name="mnist",
     summary="70,000 handwritten digits, 28×28 grey, 10 classes",
@@ -100,18 +105,7 @@ FASHION_MNIST = Source(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
-    classes=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ),
+    classes=CLOTHES,
 )
 
 CIFAR_10 = Source(
@@ -130,55 +124,24 @@ CIFAR_10 = Source(
         )
     ),
     mirrors=("https://www.cs.toronto.edu/~kriz/",),
-    classes=(
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    ),
+    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     archive="cifar-10-binary.tar.gz",
     read=read_cifar,
 )
 
+BUILT_IN = (
+    Source(
+        "digits",
+        "1,797 handwritten digits, 8×8 grey, 10 classes; comes with scikit-learn, never a download",
+        classes=DIGITS,
+        read=read_digits,
+    ),
+    _generated("teacher-student", "random inputs labelled by a random teacher network (generated)"),
+    _generated("random-labels", "random inputs with random labels, to measure capacity (generated)"),
+    _generated("hidden-manifold", "inputs on a low-dimensional manifold, labelled in its coordinates (generated)"),
+)
 #: One entry per data set.
-SOURCES: dict[str, Source] = {
-    source.name: source
-    for source in (
-        Source(
-            "digits",
-            "1,797 handwritten digits, 8×8 grey, 10 classes; comes with scikit-learn, never a download",
-            classes=DIGITS,
-            read=read_digits,
-        ),
-        Source(
-            "teacher-student",
-            "random inputs labelled by a random teacher network (generated)",
-            read=read_generated,
-            generated=True,
-        ),
-        Source(
-            "random-labels",
-            "random inputs with random labels, to measure capacity (generated)",
-            read=read_generated,
-            generated=True,
-        ),
-        Source(
-            "hidden-manifold",
-            "inputs on a low-dimensional manifold, labelled in its coordinates (generated)",
-            read=read_generated,
-            generated=True,
-        ),
-        MNIST,
-        FASHION_MNIST,
-        CIFAR_10,
-    )
-}
+SOURCES = {source.name: source for source in (*BUILT_IN, MNIST, FASHION_MNIST, CIFAR_10)}
 
 DEFAULT = "digits"
 PERMUTED = "permuted-"

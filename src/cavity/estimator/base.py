@@ -54,7 +54,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         damping: float | Sequence[float] | None = None,
         inner_iterations: int = TABLES.inner_iterations,
         bias: bool | None = None,
-        density: float = TABLES.density,
+        density: float = 1.0,
         init: float = TABLES.init,
         standardize: bool = True,
         early_stopping: bool = False,

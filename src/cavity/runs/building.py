@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from cavity.runs.config import Config
 
 
+#: Options that networks and trainers take by the same names.
+OF_NETWORKS = ("weights", "activation", "bias", "density", "init", "seed")
+REINFORCEMENT = ("reinforcement", "reinforcement_step", "focusing")
+OF_TRAINERS = (
+    "algorithm",
+    "rate",
+    "schedule",
+    "rho",
+    "damping",
+    "inner_iterations",
+    "tolerance",
+    *REINFORCEMENT,
+    "seed",
+)
+
+
 def build_output(name: str) -> Output:
     """The output of that name; what stands behind a dash is its method."""
     kind, _, method = (name, "", "") if name in OUTPUTS else name.partition("-")
@@ -23,38 +39,20 @@ def build_output(name: str) -> Output:
 def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Network:
     """A fresh network of ``config``; ``parts`` are objects (weights, activation, output) to use for its names."""
     assert config.hidden is not None
-    if config.output is not None and "output" not in parts:
+    if config.output is not None:
         paper = config.output == "argmax" and config.takes_numbers
-        parts["output"] = build_output("argmax-pairwise" if paper else config.output)
-    return mlp(
-        inputs,
-        config.hidden,
-        outputs,
-        **{"weights": config.weights, "activation": config.activation, **parts},
-        bias=config.bias,
-        density=config.density,
-        init=config.init,
-        seed=config.seed,
-    )
+        parts.setdefault("output", build_output("argmax-pairwise" if paper else config.output))
+    return mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
 
 
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
     """A trainer of ``net`` as ``config`` has it; ``options`` are what else it takes, or takes instead."""
-    given: dict[str, Any] = {
-        "algorithm": config.algorithm,
-        "rate": (_one_or_all(config.rate) or 1.0) if config.takes_numbers else "auto",
-        "schedule": config.schedule,
-        "rho": _one_or_all(config.rho),
-        "damping": _one_or_all(config.damping),
-        "inner_iterations": config.inner_iterations,
-        "reinforcement": _one_or_all(config.reinforcement),
-        "reinforcement_step": config.reinforcement_step,
-        "focusing": config.focusing,
-        "tolerance": config.tolerance,
-        "seed": config.seed,
-    }
-    return Trainer(net, **{**given, **options})
+    values = _values(config, OF_TRAINERS)
+    values["rate"] = (values["rate"] or 1.0) if config.takes_numbers else "auto"
+    return Trainer(net, **{**values, **options})
 
 
-def _one_or_all(values: tuple[float, ...] | None) -> float | tuple[float, ...] | None:
-    return values[0] if values is not None and len(values) == 1 else values
+def _values(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
+    """Options by name; of a list of one number that number, which is for all layers."""
+    values = {name: getattr(config, name) for name in names}
+    return {name: value[0] if isinstance(value, tuple) and len(value) == 1 else value for name, value in values.items()}

@@ -79,7 +79,7 @@ class Config(Options):
     reinforcement: tuple[float, ...] = option((0.0,), "internal reinforcement r, one or one per layer")
     reinforcement_step: float = option(0.0, "annealing of r: 1-r <- (1-r)(1-step) at each iteration")
     focusing: tuple[float, ...] | None = option(None, "replicas,gamma: coupled replicas instead of r")
-    density: float = option(ANNEALED.density, "fraction of the weights that exist")
+    density: float = option(1.0, "fraction of the weights that exist")
     bias: bool = option(False, "a bias for every unit")
     epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from cavity.util.text import nearest
 
 
-class Names(Collection[str]):
+class Names(Container[str], Iterable[str]):
     """The names in a registry (``"module:REGISTRY"``) but for some: looked up when they are asked for, because most
     registries need torch and the help of most commands does not."""
 
@@ -33,9 +33,6 @@ class Names(Collection[str]):
     def __contains__(self, name: object) -> bool:
         return any(name == known for known in self)
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
 
 def option(
     default: Any, text: str, *, choices: Names | None = None, least: float | None = None, before: Any = MISSING
@@ -46,13 +43,6 @@ def option(
     """
     about = {"help": text, "choices": choices, "least": least, "before": default if before is MISSING else before}
     return field(default=default, metadata=about)
-
-
-class Kind(NamedTuple):
-    """What the values of an annotation must be, in words, and a function that gives None for what they are not."""
-
-    words: str
-    convert: Callable[[Any], Any]
 
 
 def _is_number(value: object) -> bool:
@@ -73,35 +63,30 @@ def _tuple(value: object, good: Callable[[object], bool], kind: type) -> tuple[A
     return tuple(kind(item) for item in listed) if all(map(good, listed)) else None
 
 
-KINDS: dict[Any, Kind] = {
-    bool: Kind("true or false", lambda v: v if isinstance(v, bool) else None),
-    int: Kind("a whole number", lambda v: int(v) if _is_whole(v) else None),
-    float: Kind("a number", lambda v: float(v) if _is_number(v) else None),
-    tuple[float, ...]: Kind("a number or a list of numbers", lambda v: _tuple(v, _is_number, float) or None),
-    tuple[int, ...]: Kind("a list of whole numbers", lambda v: _tuple(v, _is_whole, int)),
-    str: Kind("text", lambda v: os.fspath(v) if isinstance(v, str | os.PathLike) else None),
-    Mapping[str, Any]: Kind("a table of names and values", lambda v: dict(v) if isinstance(v, Mapping) else None),
+#: For each annotation what values must be, in words, and a function that gives None for what they are not.
+KINDS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    bool: ("true or false", lambda v: v if isinstance(v, bool) else None),
+    int: ("a whole number", lambda v: int(v) if _is_whole(v) else None),
+    float: ("a number", lambda v: float(v) if _is_number(v) else None),
+    tuple[float, ...]: ("a number or a list of numbers", lambda v: _tuple(v, _is_number, float) or None),
+    tuple[int, ...]: ("a list of whole numbers", lambda v: _tuple(v, _is_whole, int)),
+    str: ("text", lambda v: os.fspath(v) if isinstance(v, str | os.PathLike) else None),
+    Mapping[str, Any]: ("a table of names and values", lambda v: dict(v) if isinstance(v, Mapping) else None),
 }
 
 
 def value_types(cls: type) -> dict[str, Any]:
     """The key in ``KINDS`` of each option of ``cls``: its annotation without ``| None``."""
-    hints = get_type_hints(cls)
-    found = {}
-    for item in fields(cls):
-        inner = [part for part in get_args(hints[item.name]) if part is not NoneType]
-        optional = NoneType in get_args(hints[item.name])
-        found[item.name] = inner[0] if optional else hints[item.name]
-    return found
+    hints = {name: (hint, get_args(hint)) for name, hint in get_type_hints(cls).items()}
+    return {name: parts[0] if NoneType in parts else hint for name, (hint, parts) in hints.items()}
 
 
 def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
     """``value`` in the type of its annotation, or a ValueError that says what it should be."""
-    kind, about = KINDS[annotation], item.metadata
-    converted = kind.convert(value)
+    words, convert = KINDS[annotation]
+    converted, choices, least = convert(value), item.metadata["choices"], item.metadata["least"]
     if converted is None:
-        raise ValueError(f"{item.name} must be {kind.words}, got {value!r}")
-    choices, least = about["choices"], about["least"]
+        raise ValueError(f"{item.name} must be {words}, got {value!r}")
     if choices is not None and converted != item.default and converted not in choices:
         raise ValueError(f"{item.name} must be one of {', '.join(choices)}, got {value!r}{nearest(converted, choices)}")
     numbers = converted if isinstance(converted, tuple) else (converted,)

@@ -25,7 +25,6 @@ class Recipe:
     """What a run takes by default; ``batch_size`` and ``rho`` follow from the data and the length of the run."""
 
     name: str
-    summary: str
     algorithm: str
     weights: str
     hidden: tuple[int, ...]
@@ -33,14 +32,13 @@ class Recipe:
     #: The usual mini-batch, which becomes smaller until an epoch has ``fewest_steps`` of them; for data so large that
     #: an epoch has ``many_steps`` it grows up to ``largest_batch``.
     usual_batch: int
-    largest_batch: int
+    largest_batch: int = 0
     fewest_steps: int = 1
     many_steps: int = 1
     activation: str = "sign"
     damping: float = 0.8
     init: float = 1.0
     inner_iterations: int = 1
-    density: float = 1.0
 
     def batch_size(self, samples: int) -> int:
         """Samples of a mini-batch."""
@@ -56,25 +54,15 @@ class Recipe:
         return (below,) * (layers - 1) + (LAST_RHO,) if layers > 1 else (below,)
 
 
-PAPER = Recipe(
-    "paper",
-    "the constants of the paper",
-    algorithm="bp",
-    weights="binary",
-    hidden=(501, 501),
-    epochs=30,
-    usual_batch=128,
-    largest_batch=128,
-)
-ANNEALED = replace(PAPER, name="annealed", summary="the messages choose the rate, which is annealed", algorithm="mf")
+PAPER = Recipe("paper", "bp", "binary", hidden=(501, 501), epochs=30, usual_batch=128)
+ANNEALED = replace(PAPER, name="annealed", algorithm="mf")
 #: Where the numbers of an update come from.
-RECIPES = {recipe.name: recipe.summary for recipe in (ANNEALED, PAPER)}
+RECIPES = {"annealed": "the messages choose the rate, which is annealed", "paper": "the constants of the paper"}
 #: Small mini-batches keep Gaussian weights from overshooting.
 TABLES = Recipe(
     "tables",
-    "real weights and mean field, which suit tables of any size",
-    algorithm="mf",
-    weights="gaussian",
+    "mf",
+    "gaussian",
     hidden=(501,),
     epochs=40,
     usual_batch=32,
@@ -83,7 +71,7 @@ TABLES = Recipe(
     many_steps=400,
 )
 #: Data sets for which the paper's network is too large.
-SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64, largest_batch=64)}
+SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64)}
 
 
 def recipe_for(dataset: str) -> Recipe:

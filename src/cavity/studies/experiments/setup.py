@@ -58,7 +58,7 @@ class Setup:
     weights: str = PAPER.weights
     activation: str = PAPER.activation
     output: str = "pairwise"
-    density: float = PAPER.density
+    density: float = 1.0
     init: float = PAPER.init
     lr: float | None = None
     samples: tuple[int, int] | None = None
