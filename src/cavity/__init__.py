@@ -6,6 +6,7 @@ Importing this package is cheap: torch is imported with the first name that need
 from typing import TYPE_CHECKING
 
 from cavity.util.lazy import lazy
+from cavity.util.version import __version__
 
 if TYPE_CHECKING:
     from cavity.core.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgMax",
@@ -36,6 +35,7 @@ __all__ = [
     "Sign",
     "Ternary",
     "Trainer",
+    "__version__",
     "mlp",
 ]
 

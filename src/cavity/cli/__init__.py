@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from cavity import __version__
 from cavity.cli.parser import Parser, UsageError
 from cavity.util.text import nearest
+from cavity.util.version import __version__
 
 #: Command → where it lives, and what it does in a line.
 COMMANDS: dict[str, tuple[str, str]] = {

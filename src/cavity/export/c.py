@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity import __version__
 from cavity.export import c_sums, c_text
 from cavity.export.c_sums import byte_rows, columns_of, padded
 from cavity.packed.description import FRACTION_BITS, Description, Weights, word_count, words_of
+from cavity.util.version import __version__
 
 NARROW = 1 << 31
 #: The header lists the mean and std of real inputs up to this many features.

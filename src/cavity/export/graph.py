@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity import __version__
+from cavity.util.version import __version__
 
 #: The newest operator set that onnxruntime runs.
 OPSET = 26

@@ -110,7 +110,7 @@ class Config(Options):
         """The text of ``config.toml``."""
         import tomli_w
 
-        from cavity import __version__
+        from cavity.util.version import __version__
 
         head = f"{HEAD}{__version__}. To repeat it: cavity train --config <this file> --out <a new folder>\n"
         return head + tomli_w.dumps(self.as_dict())

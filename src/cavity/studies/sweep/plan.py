@@ -83,7 +83,7 @@ class Plan:
         """The text of ``sweep.toml``."""
         import tomli_w
 
-        from cavity import __version__
+        from cavity.util.version import __version__
 
         head = f"# A sweep of cavity {__version__}. To go on with it: cavity sweep --resume <its folder>\n"
         plain = {"trials": self.trials, "objective": self.objective, "prune": self.prune}
