@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
-    from cavity.core.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
+    from cavity.core.channels import (
+        Absolute,
+        ArgMax,
+        Gate,
+        GaussianOutput,
+        HardTanh,
+        Identity,
+        Label,
+        LeakyReLU,
+        PiecewiseLinear,
+        ReLU,
+        Sign,
+        Step,
+    )
     from cavity.core.couplings import Conv2d, Dense
     from cavity.core.network import Layer, Network, mlp
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
@@ -18,29 +31,48 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Absolute",
     "ArgMax",
     "Atoms",
     "Binary",
     "Conv2d",
     "Dense",
+    "Gate",
     "Gaussian",
     "GaussianOutput",
+    "HardTanh",
     "Identity",
     "Label",
     "Layer",
+    "LeakyReLU",
     "MessagePassingClassifier",
     "MessagePassingRegressor",
     "Network",
     "NonFiniteField",
+    "PiecewiseLinear",
     "ReLU",
     "Sign",
+    "Step",
     "Ternary",
     "Trainer",
     "mlp",
 ]
 
 _HOME = {
-    "cavity.core.channels": ("ArgMax", "GaussianOutput", "Identity", "Label", "ReLU", "Sign"),
+    "cavity.core.channels": (
+        "Absolute",
+        "ArgMax",
+        "Gate",
+        "GaussianOutput",
+        "HardTanh",
+        "Identity",
+        "Label",
+        "LeakyReLU",
+        "PiecewiseLinear",
+        "ReLU",
+        "Sign",
+        "Step",
+    ),
     "cavity.core.couplings": ("Conv2d", "Dense"),
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
     "cavity.core.network": ("Layer", "Network", "mlp"),

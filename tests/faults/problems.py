@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import cavity
+from cavity.core import channels
 from cavity.core.messages import Fields, Moments
 
 INPUTS, CLASSES = 6, 3
 OUTPUTS = {"label": 1, "argmax": CLASSES, "gaussian": 2}
 ALGORITHMS = ("bp", "bpi", "mf", "amp")
 PRIORS = ("binary", "gaussian", "ternary")
-ACTIVATIONS = ("sign", "relu", "identity")
+ACTIVATIONS = tuple(channels.ACTIVATIONS)
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 #: What is stored when the step begins, by the size of |h| (and λ); "drawn" is what a new network holds.
 STATES = {"drawn": None, "undecided": 0.0, "polarised": 50.0, "near the bound": 9e17, "beyond the bound": 1e30}

@@ -6,7 +6,7 @@ holds messages. ``Network`` chains layers with channels; ``mlp`` builds the usua
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ from cavity.engine.fusion import EAGER, Kernels
 Kind = TypeVar("Kind")
 
 
-def resolve(name: str, value: Kind | str, registry: dict[str, type[Kind]]) -> Kind:
+def resolve(name: str, value: Kind | str, registry: Mapping[str, type[Kind]]) -> Kind:
     """The object itself, or the registered class of that name with its defaults."""
     if not isinstance(value, str):
         if value is None or isinstance(value, type):

@@ -34,7 +34,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     ----------
     hidden : widths of the hidden layers. For ±1 weights odd ones, so that a sum of votes is never 0.
     weights : "gaussian", "binary" or "ternary".
-    activation : "sign", "relu" or "identity". ReLU costs about three times as much as sign.
+    activation : "sign", "relu", "identity", "step", "gate", "leaky-relu", "hard-tanh" or "abs". ReLU costs about three
+        times as much as sign.
     algorithm : "mf", "amp", "bpi" or "bp": the order in which they cost more. "mf" is the default because with real
         weights and several epochs the others are more certain of themselves, and no more accurate.
     epochs : passes over the data.

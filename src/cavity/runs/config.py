@@ -20,7 +20,7 @@ from cavity.runs import measuring
 
 ALGORITHMS = ("bp", "bpi", "mf", "amp")
 WEIGHTS = ("binary", "gaussian", "ternary")
-ACTIVATIONS = ("sign", "relu", "identity")
+ACTIVATIONS = ("sign", "relu", "identity", "step", "gate", "leaky-relu", "hard-tanh", "abs")
 OUTPUTS = ("label", "argmax", "argmax-sampled", "argmax-exact")
 
 #: ρ − 1 of all layers but the last, summed over a run's steps: it brings the polarisation to 0.9 at the end of a run,

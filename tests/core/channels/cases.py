@@ -91,9 +91,7 @@ def gaussian_phi(B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> Tensor:
     return ((omega / torch.sqrt(V) + B * torch.sqrt(V)) ** 2 / r - omega**2 / V - torch.log(r)) / 2
 
 
-def piecewise_phi(
-    channel: channels.PiecewiseLinear, B: Tensor, A: Tensor, omega: Tensor, V: Tensor
-) -> Tensor:
+def piecewise_phi(channel: channels.PiecewiseLinear, B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> Tensor:
     """Each piece is a Gaussian integral in z, times the mass between its ends."""
     V = V + channel.noise
     logs = []
@@ -126,7 +124,22 @@ def sign_case(noise: float) -> Case:
     )
 
 
+def identity_case() -> Case:
+    return Case(
+        inputs=("B", "A", "omega", "V"),
+        library=partial(run_activation, channels.Identity()),
+        exact=exact.identity,
+        phi=gaussian_phi,
+        derivatives=IN_FIELD | IN_OMEGA,
+        branches=lambda z, B, A, omega, V: [(z, B * z - 0.5 * A * z**2)],
+    )
+
+
 def piecewise_case(channel: channels.PiecewiseLinear) -> Case:
+    """The mean of a hard tanh and the gradient of an absolute value vanish at ω = 0 by symmetry of the pieces: their
+    digits there are those of the edges and slopes, which are rounded as the inputs are."""
+    symmetric = isinstance(channel, channels.HardTanh | channels.Absolute)
+
     def branches(z: Tensor, B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> list[tuple[Tensor, Tensor]]:
         x = channel.forward(z)
         return [(x, B * x - 0.5 * A * x**2)]
@@ -144,7 +157,7 @@ def piecewise_case(channel: channels.PiecewiseLinear) -> Case:
         phi=partial(piecewise_phi, channel),
         derivatives=IN_FIELD | IN_OMEGA,
         branches=None if channel.noise else branches,
-        constants=numbers(channel),
+        constants=numbers(channel) if symmetric else (),
     )
 
 
@@ -305,16 +318,12 @@ def gaussian_weight_case() -> Case:
     )
 
 
+PIECEWISE = {name: kind for name, kind in channels.ACTIVATIONS.items() if issubclass(kind, channels.PiecewiseLinear)}
 CASES: dict[str, Case] = {
     "sign": sign_case(0.0),
     "noisy sign": sign_case(NOISE),
-    "relu": piecewise_case(channels.ReLU()),
-    "identity": piecewise_case(channels.Identity()),
-    "step": piecewise_case(channels.Step()),
-    "gate": piecewise_case(channels.Gate()),
-    "leaky-relu": piecewise_case(channels.LeakyReLU()),
-    "hard-tanh": piecewise_case(channels.HardTanh()),
-    "abs": piecewise_case(channels.Absolute()),
+    "identity": identity_case(),
+    **{name: piecewise_case(kind()) for name, kind in PIECEWISE.items()},
     "noisy hard-tanh": piecewise_case(channels.HardTanh(NOISE)),
     "label +1": label_case(1, 0.0),
     "label -1": label_case(-1, 0.0),

@@ -123,10 +123,8 @@ class Line(NamedTuple):
 
 def cut_normal(low: mp.mpf, high: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
     """Log of the mass of a standard normal between low and high, and there its mean and 1 less its variance."""
-    if low > 0:
-        mass = tail(low) - tail(high)
-    else:
-        mass = tail(-high) - tail(-low) if high < 0 else 1 - tail(high) - tail(-low)
+    beside = low > 0 or high < 0
+    mass = abs(tail(abs(low)) - tail(abs(high))) if beside else 1 - tail(high) - tail(-low)
     log_mass = mp.log(mass) if mass < 0.5 else mp.log1p(-tail(high) - tail(-low))
     densities = [mp.npdf(t) / mass for t in (low, high)]
     firsts = [mp.mpf(0) if mp.isinf(t) else t * f for t, f in zip((low, high), densities, strict=True)]

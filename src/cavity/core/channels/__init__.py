@@ -2,8 +2,8 @@
 
 from cavity.core.channels.argmax import ArgMax
 from cavity.core.channels.base import Activation, Channel, Output
-from cavity.core.channels.gaussian import GaussianOutput
-from cavity.core.channels.piecewise import Absolute, Gate, HardTanh, Identity, LeakyReLU, PiecewiseLinear, ReLU, Step
+from cavity.core.channels.gaussian import GaussianOutput, Identity
+from cavity.core.channels.piecewise import Absolute, Gate, HardTanh, LeakyReLU, PiecewiseLinear, ReLU, Step
 from cavity.core.channels.sign import Label, Sign
 from cavity.util.registry import Registry
 

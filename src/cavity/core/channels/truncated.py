@@ -5,8 +5,8 @@ With Q the upper tail, q the end nearer to 0, turned such that the interval lies
     mass = Q(q) − Q(q + w) = Q(q)(1 − ε),    ε = e^{−X} 𝒦(q)/𝒦(q + w),    X = w(q + ½w) ≥ 0
 
 The tail beyond q is a mixture of the interval, with weight 1 − ε, and the tail beyond q + w, so that the moments of the
-interval follow from those of two tails (``special.tail``). Where the density hardly falls along the interval, X and w of
-order 1 or less, the two are too much alike, and a few Gauss–Legendre nodes around the middle are exact.
+interval follow from those of two tails (``special.tail``). Where the density hardly falls along the interval, X and w
+of order 1 or less, the two are too much alike, and a few Gauss–Legendre nodes around the middle are exact.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class End(NamedTuple):
 class Cut(NamedTuple):
     """A standard normal restricted to an interval; an end at infinity is ``None``.
 
-    Everything is counted from an anchor: 0, the mode, where ``inside``; the middle of the interval where ``narrow``; else
-    the end nearer to 0, the lower one where ``lower``. ``narrow`` and ``lower`` are ``None`` if there is one end only.
+    Everything is counted from an anchor: 0, the mode, where ``inside``; the middle of the interval where ``narrow``;
+    else the end nearer to 0, the lower one where ``lower``. Both are ``None`` if there is one end only.
     """
 
     #: Logarithm of the mass over √(2π) times the density at the anchor.
