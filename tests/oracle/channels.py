@@ -119,9 +119,7 @@ def piecewise(edges: tuple, slopes: tuple, offsets: tuple) -> Callable[[float, f
     def unit(B: float, A: float, omega: float, V: float) -> Unit:
         if steepest > 0:
             A = floored_a(A, steepest**2 * V)
-        parts = [
-            piece(*line, B, A, omega, V) for line in zip(ends[:-1], ends[1:], slopes, offsets, strict=True)
-        ]
+        parts = [piece(*line, B, A, omega, V) for line in zip(ends[:-1], ends[1:], slopes, offsets, strict=True)]
         log_z, x, x_variance, z, z_variance = map(np.array, zip(*parts, strict=True))
         p = np.exp(log_z - np.logaddexp.reduce(log_z))
         xhat, zhat = p @ x, p @ z

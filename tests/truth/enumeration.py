@@ -2,8 +2,9 @@
 
     P(W | D) ∝ Π_n P(y_n | z_n(W)) · exp(Σ_l Σ_ki θ^l_ki W^l_ki)
 
-Hidden units are hard: sign(z) with sign(0) = +1 unless another function is given. The output is hard, P(y|z) = [y = sign z], or noisy with
-variance ν, P(y|z) = Φ(yz/√ν); a noisy output gives every set of labels a positive probability.
+Hidden units are hard: sign(z) with sign(0) = +1, unless another function is given. The output is hard,
+P(y|z) = [y = sign z], or noisy with variance ν, P(y|z) = Φ(yz/√ν); a noisy output gives every set of labels a
+positive probability.
 
 Flipping all weights into and out of a hidden unit leaves the likelihood as it was, so without prior fields
 every exact mean of a network with hidden units is zero: draw the fields at random to have something to

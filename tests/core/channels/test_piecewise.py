@@ -66,7 +66,7 @@ def test_the_identity_is_a_line_of_the_family() -> None:
 
 
 def test_anything_can_be_declared() -> None:
-    """Pieces with slopes and jumps, against the defining integral, and autodiff of differences of Φ, which lose a digit."""
+    """Pieces with slopes and jumps: against the defining integral, and autodiff through differences of Φ."""
     case = piecewise_case(Zigzag())
     drawn = moderate("relu", 40, np.random.default_rng(0))
     inputs = [torch.from_numpy(drawn[key]) for key in case.inputs]
