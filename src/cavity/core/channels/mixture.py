@@ -7,8 +7,8 @@ With s = √V and r_j = 1 + a_j² A V each term of e^φ = Σ_j W_j is a Gaussian
 
 with t_j standard normal and α = (c − ω)/s. G is the exponent at the mode. Where the mode lies outside its interval, the
 exponent at the nearer edge, −½α² + B x_c − ½A x_c², takes its place. Probabilities p_j = W_j/Σ W come from differences
-of log W_j, in which what two pieces have in common is taken out on paper. With m_j and τ_j the mean of x and the variance
-of t_j within a piece,
+of log W_j, in which what two pieces have in common is taken out on paper. With m_j and τ_j the mean of x and the
+variance of t_j within a piece,
 
     x̂ = Σ p_j m_j,      Δ = Σ p_j a_j² V τ_j/r_j + Σ_{i<j} p_i p_j (m_i − m_j)²
     g = Σ p_j c_j + Σ_k J_k,      c_j = a_j (B − A m_j)
