@@ -12,7 +12,6 @@ of order 1 or less, the two are too much alike, and a few Gauss–Legendre nodes
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +21,8 @@ from torch import Tensor
 from cavity.core.special import tail, tanh
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-#: Below these falls X and widths w pairs of nodes are taken, as many as each precision needs.
+#: Below these falls X and widths w nodes are taken.
 NARROW_FALL, NARROW_WIDTH = 3.0, 2.5
-PAIRS = {torch.float32: 3, torch.float64: 5}
 
 
 class End(NamedTuple):
@@ -116,17 +114,20 @@ class _Nodes(NamedTuple):
     variance: Tensor
 
 
-@cache
 def _legendre(pairs: int) -> list[tuple[float, float]]:
     """The positive nodes of a rule on (−½, ½), and the weights of the pairs."""
     nodes, weights = np.polynomial.legendre.leggauss(2 * pairs)
     return [(float(x) / 2, float(w)) for x, w in zip(nodes[pairs:], weights[pairs:], strict=True)]
 
 
+#: As many pairs as each precision needs; compiled code cannot make them.
+RULES = {torch.float32: _legendre(3), torch.float64: _legendre(5)}
+
+
 def _by_nodes(middle: Tensor, width: Tensor) -> _Nodes:
     """For narrow intervals: nodes y and −y from the middle together weigh e^{−½y²} cosh(middle·y)."""
     mass, mean, square = torch.zeros_like(width), torch.zeros_like(width), torch.zeros_like(width)
-    for node, weight in _legendre(PAIRS[width.dtype]):
+    for node, weight in RULES[width.dtype]:
         y = node * width
         v = middle * y
         density = weight * torch.exp(-0.5 * y * y) * torch.cosh(v)
