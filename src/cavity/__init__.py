@@ -9,7 +9,20 @@ from cavity.util.lazy import lazy
 from cavity.util.version import __version__
 
 if TYPE_CHECKING:
-    from cavity.core.channels import ArgMax, GaussianOutput, Identity, Label, ReLU, Sign
+    from cavity.core.channels import (
+        Absolute,
+        ArgMax,
+        Gate,
+        GaussianOutput,
+        HardTanh,
+        Identity,
+        Label,
+        LeakyReLU,
+        PiecewiseLinear,
+        ReLU,
+        Sign,
+        Step,
+    )
     from cavity.core.couplings import Conv2d, Dense
     from cavity.core.network import Layer, Network, mlp
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
@@ -17,22 +30,28 @@ if TYPE_CHECKING:
     from cavity.training.trainer import NonFiniteField, Trainer
 
 __all__ = [
+    "Absolute",
     "ArgMax",
     "Atoms",
     "Binary",
     "Conv2d",
     "Dense",
+    "Gate",
     "Gaussian",
     "GaussianOutput",
+    "HardTanh",
     "Identity",
     "Label",
     "Layer",
+    "LeakyReLU",
     "MessagePassingClassifier",
     "MessagePassingRegressor",
     "Network",
     "NonFiniteField",
+    "PiecewiseLinear",
     "ReLU",
     "Sign",
+    "Step",
     "Ternary",
     "Trainer",
     "__version__",
@@ -40,7 +59,20 @@ __all__ = [
 ]
 
 _HOME = {
-    "cavity.core.channels": ("ArgMax", "GaussianOutput", "Identity", "Label", "ReLU", "Sign"),
+    "cavity.core.channels": (
+        "Absolute",
+        "ArgMax",
+        "Gate",
+        "GaussianOutput",
+        "HardTanh",
+        "Identity",
+        "Label",
+        "LeakyReLU",
+        "PiecewiseLinear",
+        "ReLU",
+        "Sign",
+        "Step",
+    ),
     "cavity.core.couplings": ("Conv2d", "Dense"),
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
     "cavity.core.network": ("Layer", "Network", "mlp"),

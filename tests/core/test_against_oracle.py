@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import cavity
+from cavity.core import channels
 from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.amp import EXPANSION_FLOOR
 from oracle.bridge import UNITS, WEIGHTS, History, Problem, coupling_and_graph, random_state, write_state
@@ -59,6 +60,10 @@ ACTIVATIONS: dict[str, tuple[Any, Any]] = {
     "noisy sign": (cavity.Sign(noise=0.4), ("noisy_sign", 0.4)),
     "relu": (cavity.ReLU(), "relu"),
     "identity": (cavity.Identity(), "identity"),
+} | {
+    name: (kind(), ("piecewise", kind().edges, kind().slopes, kind().offsets))
+    for name, kind in channels.ACTIVATIONS.items()
+    if issubclass(kind, cavity.PiecewiseLinear) and name != "relu"
 }
 OUTPUTS: dict[str, tuple[Any, Any]] = {
     "label": (cavity.Label(), "label"),
@@ -88,6 +93,16 @@ def allowed(case: dict[str, Any]) -> bool:
     return not (case.get("pull") == "focusing" and case.get("prior", "binary") != "binary")
 
 
+#: The activations that are not in OPTIONS, once each.
+OTHERS = [
+    Case(prior, name, output, "dense 3", False, False, 2, 0.6, 0.9, "none")
+    for name, prior, output in zip(
+        sorted(ACTIVATIONS.keys() - set(OPTIONS["activation"])),
+        itertools.cycle(("binary", "gaussian", "ternary")),
+        itertools.cycle(("label", "argmax-pairwise")),
+        strict=False,
+    )
+]
 #: Every allowed pair of options occurs.
 CASES = [Case(**case) for case in all_pairs(OPTIONS, allowed)]
 
@@ -133,6 +148,10 @@ def targets(case: Case, rng: np.random.Generator) -> np.ndarray:
     return rng.choice([-1.0, 1.0], (SAMPLES, CLASSES))
 
 
+def is_sign(activation: str | tuple) -> bool:
+    return activation == "sign" or activation[0] == "noisy_sign"
+
+
 def is_quiet(problem: Problem, history: History) -> bool:
     """Whether no floor of the library acts on the oracle's messages."""
     for tau, messages in enumerate(history):
@@ -144,7 +163,7 @@ def is_quiet(problem: Problem, history: History) -> bool:
             power = (messages["xhat"][depth] ** 2 + messages["Delta"][depth]).mean(axis=1, keepdims=True)
             if problem.algorithm == "amp" and (EXPANSION_FLOOR * largest * power > V).any():
                 return False
-            if depth + 1 < len(problem.layers) and problem.activations[depth] in ("relu", "identity"):
+            if depth + 1 < len(problem.layers) and not is_sign(problem.activations[depth]):
                 sent = [history[t]["A"][depth + 1] for t in (tau - 1, tau) if t >= 0]
                 if any((1 + A * V < SMALLEST_ONE_PLUS_AV).any() for A in sent):
                     return False
@@ -176,6 +195,10 @@ def compare(problem: Problem, found: History, expected: History) -> None:
                 assert error.max() < TOLERANCE, f"{name} of layer {depth} at iteration {tau + 1}: {error.max():.1e}"
 
 
+def test_every_activation_is_compared():
+    assert {case.activation for case in CASES + OTHERS} >= set(channels.ACTIVATIONS)
+
+
 def test_every_pair_of_options_is_covered():
     for a, b in itertools.combinations(OPTIONS, 2):
         found = {(getattr(case, a), getattr(case, b)) for case in CASES}
@@ -183,7 +206,7 @@ def test_every_pair_of_options_is_covered():
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(str(value) for value in case))
+@pytest.mark.parametrize("case", CASES + OTHERS, ids=lambda case: "-".join(str(value) for value in case))
 def test_every_message(case, algorithm):
     problem, expected = quiet_problem(case, algorithm)
     found, clamped = problem.library()

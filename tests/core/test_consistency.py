@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import cavity
+from cavity.core import channels
 from cavity.core.algorithms import ALGORITHMS, AMP, BPI, MF
 from cavity.core.arithmetic import EXACT
 from cavity.core.messages import Fields, Moments, Preactivation, Target
@@ -18,10 +19,8 @@ from cavity.core.state import Factor, LayerState, Up
 from oracle.message_passing import conv_edges
 
 ACTIVATIONS = {
-    "sign": cavity.Sign(),
     "noisy sign": cavity.Sign(noise=0.5),
-    "relu": cavity.ReLU(),
-    "identity": cavity.Identity(),
+    **{name: kind() for name, kind in channels.ACTIVATIONS.items()},
 }
 IMAGE = (2, 4, 3)
 

@@ -65,9 +65,12 @@ ONE_ARGUMENT = {
     "hazard": exact_hazard,
     "hazard_excess": lambda x: exact_hazard(x) - x,
     "hazard_slope": exact_slope,
-    "tail_variance": lambda x: 1 - exact_slope(x),
     "log_ndtr": exact_log_ndtr,
-    "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+    "log_ndtr_scaled": lambda x: exact_log_ndtr(x) + min(x, 0) ** 2 / 2,
+    "tail hazard": exact_hazard,
+    "tail excess": lambda x: exact_hazard(x) - x,
+    "tail_variance": lambda x: 1 - exact_slope(x),
+    "tail log_mass": lambda x: exact_log_ndtr(-x) + max(x, 0) ** 2 / 2,
     "tanh": mp.tanh,
     "sech2": lambda x: mp.sech(x) ** 2,
     "erf": lambda x: mp.erf(x / mp.sqrt(2)),
@@ -139,7 +142,9 @@ def worst_error(got: torch.Tensor, name: str, underflow: torch.Tensor) -> float:
 
 def line_values(x: torch.Tensor) -> dict[str, torch.Tensor]:
     pairs = zip(
-        ("tanh", "sech2", "erf", "erf_variance"), (*special.tanh_moments(x), *special.erf_moments(x)), strict=True
+        ("tanh", "sech2", "erf", "erf_variance", "tail hazard", "tail excess", "tail_variance", "tail log_mass"),
+        (*special.tanh_moments(x), *special.erf_moments(x), *special.tail(x)),
+        strict=True,
     )
     return dict(pairs) | {name: getattr(special, name)(x) for name in ONE_ARGUMENT if hasattr(special, name)}
 
@@ -212,8 +217,10 @@ def test_both_outputs_of_sign_response_share_kappa(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_everything_is_finite_far_out(dtype: torch.dtype) -> None:
     x = both_signs(torch.tensor(SIZES, dtype=dtype))
-    for name in ("hazard", "hazard_excess", "hazard_slope", "tail_variance"):
+    for name in ("hazard", "hazard_excess", "hazard_slope", "log_ndtr_scaled"):
         assert getattr(special, name)(x).isfinite().all(), name
+    for name, value in special.tail(x)._asdict().items():
+        assert value.isfinite().all(), name
     B = torch.cat([x, torch.tensor([-math.inf, math.inf], dtype=dtype)])
     gradient = special.sign_gradient(B[:, None], x)
     kappa, response = special.sign_response(B[:, None], x)

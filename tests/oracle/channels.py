@@ -111,8 +111,47 @@ def noisy_sign(noise: float) -> Callable[[float, float, float, float], Unit]:
     return lambda B, A, omega, V: sign(B, A, omega, V + noise)
 
 
-def activation(spec: str | tuple[str, float]) -> Callable[[float, float, float, float], Unit]:
-    """The function for 'sign', 'relu', 'identity' or ('noisy_sign', noise variance)."""
+def piecewise(edges: tuple, slopes: tuple, offsets: tuple) -> Callable[[float, float, float, float], Unit]:
+    """x = a z + b on each interval: a mixture of Gaussians cut to the intervals, averaged as in `relu`."""
+    ends = (-math.inf, *edges, math.inf)
+    steepest = max(abs(a) for a in slopes)
+
+    def unit(B: float, A: float, omega: float, V: float) -> Unit:
+        if steepest > 0:
+            A = floored_a(A, steepest**2 * V)
+        parts = [piece(*line, B, A, omega, V) for line in zip(ends[:-1], ends[1:], slopes, offsets, strict=True)]
+        log_z, x, x_variance, z, z_variance = map(np.array, zip(*parts, strict=True))
+        p = np.exp(log_z - np.logaddexp.reduce(log_z))
+        xhat, zhat = p @ x, p @ z
+        spread = p @ (z_variance + (z - zhat) ** 2)
+        return Unit(xhat, p @ (x_variance + (x - xhat) ** 2), (zhat - omega) / V, 1 / V - spread / V**2)
+
+    return unit
+
+
+def piece(
+    low: float, high: float, a: float, b: float, B: float, A: float, omega: float, V: float
+) -> tuple[float, float, float, float, float]:
+    """log Z of one piece, mean and variance of x, mean and variance of z."""
+    precision, field = 1 / V + A * a * a, omega / V + a * (B - A * b)
+    mu, s = field / precision, precision**-0.5
+    low, high = (low - mu) / s, (high - mu) / s
+    # Counted from the side on which both ends are far down, if there is one.
+    near, far = (low, high) if low > 0 else (-high, -low)
+    log_mass = log_ndtr(-near) + math.log1p(-math.exp(log_ndtr(-far) - log_ndtr(-near)))
+    density = [math.exp(-0.5 * t * t - LOG_SQRT_2PI - log_mass) for t in (low, high)]
+    moved = [0.0 if math.isinf(t) else t * f for t, f in zip((low, high), density, strict=True)]
+    mean = density[0] - density[1]
+    z, variance = mu + s * mean, s * s * (1 + moved[0] - moved[1] - mean * mean)
+    exponent = 0.5 * field * mu - 0.5 * omega**2 / V + B * b - 0.5 * A * b * b
+    return exponent + math.log(s / math.sqrt(V)) + log_mass, a * z + b, a * a * variance, z, variance
+
+
+def activation(spec: str | tuple) -> Callable[[float, float, float, float], Unit]:
+    """The function for 'sign', 'relu', 'identity', ('noisy_sign', noise variance) or ('piecewise', edges, slopes,
+    offsets)."""
+    if isinstance(spec, tuple) and spec[0] == "piecewise":
+        return piecewise(*spec[1:])
     if isinstance(spec, tuple):
         name, noise = spec
         if name != "noisy_sign":

@@ -1,16 +1,17 @@
-"""Exact posterior of a small network of sign units with ±1 weights, by summing over all configurations.
+"""Exact posterior of a small network with ±1 weights, by summing over all configurations.
 
     P(W | D) ∝ Π_n P(y_n | z_n(W)) · exp(Σ_l Σ_ki θ^l_ki W^l_ki)
 
-Hidden units are hard, sign(z) with sign(0) = +1. The output is hard, P(y|z) = [y = sign z], or noisy with
-variance ν, P(y|z) = Φ(yz/√ν); a noisy output gives every set of labels a positive probability.
+Hidden units are hard: sign(z) with sign(0) = +1, unless another function is given. The output is hard,
+P(y|z) = [y = sign z], or noisy with variance ν, P(y|z) = Φ(yz/√ν); a noisy output gives every set of labels a
+positive probability.
 
 Flipping all weights into and out of a hidden unit leaves the likelihood as it was, so without prior fields
 every exact mean of a network with hidden units is zero: draw the fields at random to have something to
 compare.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 
 Array = NDArray[np.floating]
+Function = Callable[[Array], Array]
 
 MAX_BITS = 26
 CHUNK_BITS = 15
@@ -28,13 +30,21 @@ def random_fields(sizes: Sequence[int], scale: float, rng: np.random.Generator) 
     return [scale * rng.standard_normal((k, n)) for n, k in pairwise(sizes)]
 
 
-def posterior_means(x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0) -> list[Array]:
+def sign(z: Array) -> Array:
+    return np.where(z >= 0, 1.0, -1.0)
+
+
+def posterior_means(
+    x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign
+) -> list[Array]:
     """Exact E[W | D] for inputs x (M×N₀), labels y (M,), prior fields K×N per layer; shapes as the fields."""
-    log_p = log_posterior(x, y, fields, noise)
+    log_p = log_posterior(x, y, fields, noise, activation)
     return unpack(bit_means(np.exp(log_p)), [f.shape for f in fields])
 
 
-def log_posterior(x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0) -> Array:
+def log_posterior(
+    x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign
+) -> Array:
     """Normalised log P(W | D) of all 2ⁿ configurations; weight b is +1 where bit b of the index is set."""
     theta = np.concatenate([f.ravel() for f in fields])
     check(x, y, fields, theta.size)
@@ -43,7 +53,7 @@ def log_posterior(x: Array, y: Array, fields: Sequence[Array], noise: float = 0.
     step = 2 ** min(CHUNK_BITS, theta.size)
     for start in range(0, log_p.size, step):
         w = configurations(np.arange(start, start + step), theta.size)
-        z = preactivations(x, unpack(w, shapes))
+        z = preactivations(x, unpack(w, shapes), activation)
         log_p[start : start + step] = log_likelihood(z, y, noise) + w @ theta
     evidence = logsumexp(log_p)
     if not np.isfinite(evidence):
@@ -71,12 +81,12 @@ def unpack(w: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
     return [part.reshape(*w.shape[:-1], *s) for part, s in zip(parts, shapes, strict=True)]
 
 
-def preactivations(x: Array, weights: Sequence[Array]) -> Array:
+def preactivations(x: Array, weights: Sequence[Array], activation: Function = sign) -> Array:
     """Output preactivation z (C×M) of C networks with weights C×K×N per layer, on inputs x (M×N₀)."""
     first, *rest = weights
     z: Array = first @ x.T
     for w in rest:
-        z = w @ np.where(z >= 0, 1.0, -1.0)
+        z = w @ activation(z)
     output: Array = z[:, 0, :]
     return output
 

@@ -6,9 +6,9 @@ holds messages. ``Network`` chains layers with channels; ``mlp`` builds the usua
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,20 +20,6 @@ from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments, Preactivation
 from cavity.core.priors import PRIORS, Prior
 from cavity.core.state import LayerState, Site
-
-Kind = TypeVar("Kind")
-
-
-def resolve(name: str, value: Kind | str, registry: Mapping[str, type[Kind]]) -> Kind:
-    """The object itself, or the registered class of that name with its defaults."""
-    if not isinstance(value, str):
-        if value is None or isinstance(value, type):
-            raise TypeError(f"{name} must be one of {', '.join(registry)}, or such an object, got {value!r}")
-        return value
-    if value not in registry:
-        raise ValueError(f"{name} must be one of {', '.join(registry)}, got {value!r}")
-    return registry[value]()
-
 
 #: Names of a layer's second posterior.
 KEPT = ("kept_field", "kept_precision", "kept_mean", "kept_variance")
@@ -289,13 +275,13 @@ def _as_layer(part: object, place: int) -> Layer:
 
 def _as_activation(part: object) -> Activation:
     if isinstance(part, str | Activation):
-        return resolve("activation", part, ACTIVATIONS)
+        return ACTIVATIONS.make(part)
     raise TypeError(f"activation must be an Activation or one of {', '.join(ACTIVATIONS)}, got {part!r}")
 
 
 def _as_output(part: object) -> Output:
     if isinstance(part, str | Output):
-        return resolve("output", part, OUTPUTS)
+        return OUTPUTS.make(part)
     raise TypeError(f"output must be an Output or one of {', '.join(OUTPUTS)}, got {part!r}")
 
 

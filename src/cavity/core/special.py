@@ -10,7 +10,7 @@ J makes it possible to form analytically the differences that would cancel in th
 transcendental function on the hot path. Temporaries are reused in place, so autograd is not supported.
 
 Errors are below 8 machine epsilons of |f| + Σ |x ∂f/∂x|, the value and what a relative change of the inputs
-makes of it; below 16 for `hazard_slope`, `tail_variance` and the second output of `sign_response`.
+makes of it; below 16 for `hazard_slope`, the variance of `tail` and the second output of `sign_response`.
 """
 
 from __future__ import annotations
@@ -94,26 +94,46 @@ def hazard_slope(x: Tensor) -> Tensor:
     return K * excess
 
 
-def tail_variance(x: Tensor) -> Tensor:
-    """1 − 𝒦'(x), the variance of a standard normal truncated to (x, ∞): 1/x² for x → ∞, 1 for x → −∞.
+class Tail(NamedTuple):
+    """A standard normal restricted to (x, ∞); all have the shape of x."""
 
-    For x ≥ 0, with h = 𝒦 − x = 1/(x + J), it is 1 − (x + h)h = h(J − h); J ≈ 2h leaves nothing to cancel.
+    hazard: Tensor  # 𝒦(x), its density at x
+    excess: Tensor  # 𝒦(x) − x, its mean distance from x
+    variance: Tensor  # 1 − 𝒦'(x)
+    log_mass: Tensor  # log Q(x) + ½ max(x, 0)²
+
+
+def tail(x: Tensor) -> Tail:
+    """All about the tail at once, from one polynomial and one exponential.
+
+    The variance is 1/x² for x → ∞: with h = 𝒦 − x = 1/(x + J), 1 − (x + h)h = h(J − h), and J ≈ 2h leaves nothing to
+    cancel.
     """
-    K, h = _hazard_and_excess(x)
-    return torch.where(x < 0, 1 - K * h, h * (_next_remainder(x.abs()) - h))
+    a = x.abs()
+    J = _next_remainder(a)
+    h = (a + J).reciprocal_()
+    K = a + h
+    R = K.reciprocal()
+    inverse_density = (x * x).mul_(0.5).exp_().mul_(SQRT_2PI)
+    below = (inverse_density - R).reciprocal_()
+    negative = x < 0
+    return Tail(
+        torch.where(negative, below, K),
+        torch.where(negative, below + a, h),
+        torch.where(negative, 1 - below * (below + a), h * (J - h)),
+        torch.where(negative, torch.log1p(-R / inverse_density), -torch.log(K * SQRT_2PI)),
+    )
+
+
+def log_ndtr_scaled(x: Tensor) -> Tensor:
+    """log Φ(x) + ½ min(x, 0)²: the logarithm of Φ without its Gaussian decay, log R/√(2π) or log(1 − N R)."""
+    R = _mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
+    return torch.where(x < 0, R.log(), torch.log1p(-(x * x).mul_(-0.5).exp_() * R))
 
 
 def log_ndtr(x: Tensor) -> Tensor:
-    """log Φ(x), accurate in both tails: log(N R) for x < 0, log(1 − N R) for x ≥ 0."""
-    R = _mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
-    exponent = (x * x).mul_(-0.5)
-    return torch.where(x < 0, exponent + R.log(), torch.log1p(-exponent.exp() * R))
-
-
-def erfcx(x: Tensor) -> Tensor:
-    """e^{x²} erfc(x) = √(2/π) R(√2 x) for x ≥ 0; 2e^{x²} − erfcx(−x) below, which may overflow to inf."""
-    above = _mills_ratio((x * SQRT_2).abs_()).mul_(SQRT_2_OVER_PI)
-    return torch.where(x < 0, 2 * (x * x).exp_() - above, above)
+    """log Φ(x), accurate in both tails."""
+    return log_ndtr_scaled(x) - 0.5 * x.clamp_max(0.0).square()
 
 
 class PreparedSign(NamedTuple):

@@ -16,7 +16,6 @@ from jinja2 import Environment, StrictUndefined
 from numpy.typing import NDArray
 from PIL import Image
 
-import cavity
 from cavity.report.content import Gallery, Lines, Table
 from cavity.report.inline import inline
 from cavity.report.overview import final_numbers, sections
@@ -24,6 +23,7 @@ from cavity.report.palette import DARK, LIGHT, css_class, variables
 from cavity.report.summary import RunSummary
 from cavity.report.wording import counted, listed, printable
 from cavity.util.files import write_whole
+from cavity.util.version import __version__
 
 
 def write_page(runs: Sequence[RunSummary], out: str | os.PathLike[str]) -> Path:
@@ -50,7 +50,7 @@ def page(runs: Sequence[RunSummary]) -> str:
         "base-uri 'none'; form-action 'none'",
         style=_style(),
         script=script,
-        version=cavity.__version__,
+        version=__version__,
     )
     return printable(document)
 

@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
+import mpmath as mp
 import torch
 from torch import Tensor
 from torch.special import log_ndtr
@@ -43,6 +45,8 @@ class Case:
     #: The defining integral over z, in branches: x(z) and the log of the integrand, without the 𝒩(z; ω, V) of a
     #: channel. None where φ is not defined by an integral, or ``phi`` is that integral.
     branches: Callable[..., list[tuple[Tensor, Tensor]]] | None = None
+    #: Numbers that the function is made of; ``exact`` takes them after its inputs, if they are rounded too.
+    constants: tuple[float, ...] = ()
 
 
 IN_FIELD = {"mean": ("B", 1, 1.0), "variance": ("B", 2, 1.0)}
@@ -87,9 +91,25 @@ def gaussian_phi(B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> Tensor:
     return ((omega / torch.sqrt(V) + B * torch.sqrt(V)) ** 2 / r - omega**2 / V - torch.log(r)) / 2
 
 
-def relu_phi(B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> Tensor:
-    inside = (omega + B * V) / torch.sqrt(V * (1 + A * V))
-    return torch.logaddexp(log_ndtr(-omega / torch.sqrt(V)), gaussian_phi(B, A, omega, V) + log_ndtr(inside))
+def piecewise_phi(channel: channels.PiecewiseLinear, B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> Tensor:
+    """Each piece is a Gaussian integral in z, times the mass between its ends."""
+    V = V + channel.noise
+    logs = []
+    for (low, high), a, b in zip(intervals(channel), channel.slopes, channel.offsets, strict=True):
+        field, precision = a * (B - A * b), a * a * A
+        mu, sigma = (omega + field * V) / (1 + precision * V), torch.sqrt(V / (1 + precision * V))
+        if math.isinf(low):
+            log_mass = log_ndtr((high - mu) / sigma) if math.isfinite(high) else 0.0
+        elif math.isinf(high):
+            log_mass = log_ndtr((mu - low) / sigma)
+        else:
+            log_mass = torch.log(torch.special.ndtr((high - mu) / sigma) - torch.special.ndtr((low - mu) / sigma))
+        logs.append(B * b - A * b * b / 2 + gaussian_phi(field, precision, omega, V) + log_mass)
+    return torch.logsumexp(torch.stack(logs), dim=0)
+
+
+def intervals(channel: channels.PiecewiseLinear) -> list[tuple[float, float]]:
+    return list(pairwise((-math.inf, *channel.edges, math.inf)))
 
 
 def sign_case(noise: float) -> Case:
@@ -104,19 +124,51 @@ def sign_case(noise: float) -> Case:
     )
 
 
-def linear_case(channel: channels.Activation, truth: Callable[..., exact.Quantities], relu: bool) -> Case:
+def identity_case() -> Case:
+    return Case(
+        inputs=("B", "A", "omega", "V"),
+        library=partial(run_activation, channels.Identity()),
+        exact=exact.identity,
+        phi=gaussian_phi,
+        derivatives=IN_FIELD | IN_OMEGA,
+        branches=lambda z, B, A, omega, V: [(z, B * z - 0.5 * A * z**2)],
+    )
+
+
+def piecewise_case(channel: channels.PiecewiseLinear) -> Case:
+    """The mean of a hard tanh and the gradient of an absolute value vanish at ω = 0 by symmetry of the pieces: their
+    digits there are those of the edges and slopes, which are rounded as the inputs are."""
+    symmetric = isinstance(channel, channels.HardTanh | channels.Absolute)
+
     def branches(z: Tensor, B: Tensor, A: Tensor, omega: Tensor, V: Tensor) -> list[tuple[Tensor, Tensor]]:
-        x = z.clamp_min(0) if relu else z
+        x = channel.forward(z)
         return [(x, B * x - 0.5 * A * x**2)]
+
+    def truth(B: mp.mpf, A: mp.mpf, omega: mp.mpf, V: mp.mpf, *constants: mp.mpf) -> exact.Quantities:
+        edges, slopes, offsets = split(constants or numbers(channel), channel)
+        ends = (-mp.inf, *edges, mp.inf)
+        lines = [exact.Line(*line) for line in zip(ends[:-1], ends[1:], slopes, offsets, strict=True)]
+        return exact.piecewise(lines, B, A, omega, V + channel.noise)
 
     return Case(
         inputs=("B", "A", "omega", "V"),
         library=partial(run_activation, channel),
         exact=truth,
-        phi=relu_phi if relu else gaussian_phi,
+        phi=partial(piecewise_phi, channel),
         derivatives=IN_FIELD | IN_OMEGA,
-        branches=branches,
+        branches=None if channel.noise else branches,
+        constants=numbers(channel) if symmetric else (),
     )
+
+
+def numbers(channel: channels.PiecewiseLinear) -> tuple[float, ...]:
+    """What declares the function: edges, slopes, offsets."""
+    return (*channel.edges, *channel.slopes, *channel.offsets)
+
+
+def split(constants: Sequence[mp.mpf], channel: channels.PiecewiseLinear) -> list[list[mp.mpf]]:
+    found = iter(map(mp.mpf, constants))
+    return [[next(found) for _ in part] for part in (channel.edges, channel.slopes, channel.offsets)]
 
 
 # ----------------------------------------------------------------------------------------------------- outputs
@@ -266,11 +318,13 @@ def gaussian_weight_case() -> Case:
     )
 
 
+PIECEWISE = {name: kind for name, kind in channels.ACTIVATIONS.items() if issubclass(kind, channels.PiecewiseLinear)}
 CASES: dict[str, Case] = {
     "sign": sign_case(0.0),
     "noisy sign": sign_case(NOISE),
-    "relu": linear_case(channels.ReLU(), exact.relu, relu=True),
-    "identity": linear_case(channels.Identity(), exact.identity, relu=False),
+    "identity": identity_case(),
+    **{name: piecewise_case(kind()) for name, kind in PIECEWISE.items()},
+    "noisy hard-tanh": piecewise_case(channels.HardTanh(NOISE)),
     "label +1": label_case(1, 0.0),
     "label -1": label_case(-1, 0.0),
     "noisy label": label_case(-1, NOISE),

@@ -112,17 +112,47 @@ def identity(B: mp.mpf, A: mp.mpf, omega: mp.mpf, V: mp.mpf) -> Quantities:
     return activation(*gaussian_integral(B, floored(A, V), omega, V))
 
 
-def relu(B: mp.mpf, A: mp.mpf, omega: mp.mpf, V: mp.mpf) -> Quantities:
-    """The mass Φ(−u) of z < 0, where x = 0, and the Gaussian integral restricted to z > 0."""
-    A = floored(A, V)
-    s, r = mp.sqrt(V), 1 + A * V
-    in_field, in_omega = gaussian_integral(B, A, omega, V)
-    inside = log_cdf((omega + B * V) / mp.sqrt(V * r))
-    off = log_cdf(-omega / s)
-    return activation(
-        log_mixture([Jet(off.value, mp.mpf(0), mp.mpf(0)), plus(in_field, along(inside, s / mp.sqrt(r)))]),
-        log_mixture([along(off, -1 / s), plus(in_omega, along(inside, 1 / (s * mp.sqrt(r))))]),
+class Line(NamedTuple):
+    """x = slope·z + offset on (low, high)."""
+
+    low: mp.mpf
+    high: mp.mpf
+    slope: mp.mpf
+    offset: mp.mpf
+
+
+def cut_normal(low: mp.mpf, high: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
+    """Log of the mass of a standard normal between low and high, and there its mean and 1 less its variance."""
+    beside = low > 0 or high < 0
+    mass = abs(tail(abs(low)) - tail(abs(high))) if beside else 1 - tail(high) - tail(-low)
+    log_mass = mp.log(mass) if mass < 0.5 else mp.log1p(-tail(high) - tail(-low))
+    densities = [mp.npdf(t) / mass for t in (low, high)]
+    firsts = [mp.mpf(0) if mp.isinf(t) else t * f for t, f in zip((low, high), densities, strict=True)]
+    mean = densities[0] - densities[1]
+    return log_mass, mean, firsts[1] - firsts[0] + mean**2
+
+
+def piece(line: Line, B: mp.mpf, A: mp.mpf, omega: mp.mpf, V: mp.mpf) -> tuple[Jet, Jet]:
+    """log ∫ e^{Bx − ½Ax²} 𝒩(z; ω, V) dz over one piece, in B and in ω."""
+    low, high, a, b = line
+    r = 1 + a**2 * A * V
+    field, sigma = a * (B - A * b), mp.sqrt(V / r)
+    mu = (omega + field * V) / r
+    peak = B * b - A * b**2 / 2 + (field * (2 * omega + field * V) - a**2 * A * omega**2) / (2 * r) - mp.log(r) / 2
+    log_mass, mean, deficit = cut_normal((low - mu) / sigma, (high - mu) / sigma)
+    value = peak + log_mass
+    return (
+        Jet(value, a * (mu + sigma * mean) + b, a**2 * sigma**2 * (1 - deficit)),
+        Jet(value, a * (B - A * (a * omega + b)) / r + mean * sigma / V, -(a**2 * A + deficit / V) / r),
     )
+
+
+def piecewise(lines: Sequence[Line], B: mp.mpf, A: mp.mpf, omega: mp.mpf, V: mp.mpf) -> Quantities:
+    """φ of a piecewise-linear activation: the logarithm of a sum over its pieces."""
+    steepest = max(abs(line.slope) for line in lines)
+    A = floored(A, steepest**2 * V) if steepest else A
+    in_field, in_omega = zip(*(piece(line, B, A, omega, V) for line in lines), strict=True)
+    return activation(log_mixture(in_field), log_mixture(in_omega))
 
 
 # ----------------------------------------------------------------------------------------------------- outputs

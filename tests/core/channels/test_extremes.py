@@ -69,7 +69,7 @@ def test_mpmath(name: str, dtype: torch.dtype) -> None:
     for n, point in enumerate(zip(*(x.tolist() for x in inputs), strict=True)):
         named = dict(zip(case.inputs, point, strict=True))
         with mp.workdps(DIGITS_OF_INTEGRALS if integral else DIGITS):
-            truth, rounding = exact.with_rounding(case.exact, point, info.eps)
+            truth, rounding = exact.with_rounding(case.exact, (*point, *case.constants), info.eps)
             for key, values in got.items():
                 quantity = key.removesuffix(" alone")
                 f = truth[quantity]

@@ -1,24 +1,33 @@
-"""Channels φ: activations between layers and outputs on top. One module of pure functions for each."""
+"""Channels φ: activations between layers and outputs on top. Adding one is a class and its place in the registry."""
 
 from cavity.core.channels.argmax import ArgMax
 from cavity.core.channels.base import Activation, Channel, Output
 from cavity.core.channels.gaussian import GaussianOutput, Identity
-from cavity.core.channels.relu import ReLU
+from cavity.core.channels.piecewise import Absolute, Gate, HardTanh, LeakyReLU, PiecewiseLinear, ReLU, Step
 from cavity.core.channels.sign import Label, Sign
+from cavity.util.registry import Registry
 
-ACTIVATIONS: dict[str, type[Activation]] = {"sign": Sign, "relu": ReLU, "identity": Identity}
-OUTPUTS: dict[str, type[Output]] = {"label": Label, "argmax": ArgMax, "gaussian": GaussianOutput}
+ACTIVATIONS: Registry[Activation] = Registry(
+    "activation", Sign, ReLU, Identity, Step, Gate, LeakyReLU, HardTanh, Absolute
+)
+OUTPUTS: Registry[Output] = Registry("output", Label, ArgMax, GaussianOutput)
 
 __all__ = [
     "ACTIVATIONS",
     "OUTPUTS",
+    "Absolute",
     "Activation",
     "ArgMax",
     "Channel",
+    "Gate",
     "GaussianOutput",
+    "HardTanh",
     "Identity",
     "Label",
+    "LeakyReLU",
     "Output",
+    "PiecewiseLinear",
     "ReLU",
     "Sign",
+    "Step",
 ]

@@ -51,6 +51,8 @@ def _all_against_winner(losers: Tensor, winner: Tensor) -> Tensor:
 class ArgMax(Output):
     """Classes 0…C−1; ``method`` as in the module's text."""
 
+    name: ClassVar[str] = "argmax"
+    summary: ClassVar[str] = "several classes, the largest output unit"
     elementwise: ClassVar[bool] = False
 
     def __init__(self, method: Method = "quadrature") -> None:

@@ -9,6 +9,7 @@ broadcast against each other, except where a class says otherwise.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic
 
@@ -21,6 +22,9 @@ from cavity.core.messages import Fields, Incoming, Moments, Preactivation, Respo
 class Channel(ABC, Generic[Incoming]):
     """A factor seen from below: it is sent (ω, V) and answers with (g, Γ)."""
 
+    #: What people call it, and one line about it for lists and help texts.
+    name: ClassVar[str]
+    summary: ClassVar[str]
     #: False where the units of a sample are coupled, so that no single edge can be taken out of ω.
     elementwise: ClassVar[bool] = True
 
@@ -28,9 +32,9 @@ class Channel(ABC, Generic[Incoming]):
     def value(self, message: Incoming, pre: Preactivation) -> Tensor:
         """φ, one number per unit (per sample where the units are coupled)."""
 
-    @abstractmethod
     def gradient(self, message: Incoming, pre: Preactivation) -> Tensor:
-        """g = ∂_ω φ, shaped like ω."""
+        """g = ∂_ω φ, shaped like ω; worth writing where it is cheaper than the whole response."""
+        return self.response(message, pre).gradient
 
     @abstractmethod
     def response(self, message: Incoming, pre: Preactivation) -> Response:
@@ -53,9 +57,9 @@ class Activation(Channel[Fields]):
     def forward(self, z: Tensor) -> Tensor:
         """The most probable activation for a known preactivation z."""
 
-    @abstractmethod
     def clamped(self, message: Fields, pre: Preactivation) -> Tensor | None:
         """How many units needed a floor to keep φ finite, a 0-dimensional count; None: it never happens."""
+        return None
 
 
 class Output(Channel[Target]):
@@ -89,6 +93,13 @@ class Output(Channel[Target]):
     @abstractmethod
     def probabilities(self, pre: Preactivation) -> Tensor:
         """P(y) of each class under 𝒩(ω, V), (samples, classes); rows sum to 1."""
+
+
+def check_noise(noise: float) -> float:
+    """A variance ν ≥ 0 of what is added to z."""
+    if not (math.isfinite(noise) and noise >= 0):
+        raise ValueError(f"noise must be a finite variance >= 0, got {noise}")
+    return float(noise)
 
 
 def check_units(name: str, y: Tensor, samples: int, outputs: int) -> None:

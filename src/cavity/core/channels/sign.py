@@ -18,7 +18,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cavity.core.channels.base import Activation, Output, check_units
+from cavity.core.channels.base import Activation, Output, check_noise, check_units
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
 from cavity.core.special import (
     erf_moments,
@@ -48,15 +48,11 @@ def half_log_odds(u: Tensor) -> Tensor:
     )
 
 
-def check_noise(noise: float) -> float:
-    if not (math.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise must be a finite variance >= 0, got {noise}")
-    return float(noise)
-
-
 class Sign(Activation):
     """x = sign(z + √noise·ξ) with ξ standard normal; noise is a variance, 0 is the deterministic sign."""
 
+    name: ClassVar[str] = "sign"
+    summary: ClassVar[str] = "-1 or +1, the sign of z"
     second_moment: ClassVar[float | None] = 1.0
     uses_precision: ClassVar[bool] = False
 
@@ -90,12 +86,12 @@ class Sign(Activation):
     def forward(self, z: Tensor) -> Tensor:
         return sign(z)
 
-    def clamped(self, message: Fields, pre: Preactivation) -> None:
-        return None
-
 
 class Label(Output):
     """y = sign(z + √noise·ξ) ∈ {−1, +1} for each output unit: φ = log Φ(yu), g = y K(−yu)/√(V+ν)."""
+
+    name: ClassVar[str] = "label"
+    summary: ClassVar[str] = "two classes, the sign of each output unit"
 
     def __init__(self, noise: float = 0.0) -> None:
         self.noise = check_noise(noise)

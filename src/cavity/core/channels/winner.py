@@ -28,9 +28,8 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.quadrature import STEP_MARKS, SUPPORT, Nodes, panels, rows_at_once, step_marks
-from cavity.core.channels.relu import log_ndtr_scaled
 from cavity.core.messages import Preactivation
-from cavity.core.special import hazard, hazard_excess, hazard_slope, log_ndtr
+from cavity.core.special import hazard, hazard_excess, hazard_slope, log_ndtr, log_ndtr_scaled
 
 #: Breakpoints between a mode and each end of its support, as fractions of the distance.
 SIDE_MARKS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)

@@ -1,0 +1,339 @@
+"""The free energy of a piecewise-linear unit, x = a_j z + b_j on intervals, and its derivatives in closed form.
+
+With s = √V and r_j = 1 + a_j² A V each term of e^φ = Σ_j W_j is a Gaussian cut to an interval,
+
+    W_j = ∫ dz 𝒩(z; ω, V) e^{Bx − ½Ax²} = e^{G_j} r_j^{−½} P(t_j in the interval),      z = μ_j + t_j s/√r_j
+    G_j = (B y_j − ½A y_j² + ½a_j² V B²)/r_j,      y_j = a_j ω + b_j,      edge c at t = (α − a_j s (B − A x_c))/√r_j
+
+with t_j standard normal and α = (c − ω)/s. G is the exponent at the mode. Where the mode lies outside its interval, the
+exponent at the nearer edge, −½α² + B x_c − ½A x_c², takes its place. Probabilities p_j = W_j/Σ W come from differences
+of log W_j, in which what two pieces have in common is taken out on paper. With m_j and τ_j the mean of x and the
+variance of t_j within a piece,
+
+    x̂ = Σ p_j m_j,      Δ = Σ p_j a_j² V τ_j/r_j + Σ_{i<j} p_i p_j (m_i − m_j)²
+    g = Σ p_j c_j + Σ_k J_k,      c_j = a_j (B − A m_j)
+
+by parts, where J_k = (e^{E₊} − e^{E₋})𝒩(c_k; ω, V)/e^φ, E = Bx − ½Ax², is what a jump at the edge c_k adds. Γ has two
+forms.
+With z̄_j the mean of z within a piece and δ_j its density at the lower edge less that at the upper one,
+
+    VΓ = V Σ p_j (a_j² A τ_j/r_j − c_j δ_j) − V Σ_{i<j} p_i p_j (c_i − c_j)² + V (2 Σ p_j c_j + ΣJ_k) ΣJ_k − s Σ J_k α_k
+    VΓ = Σ p_j (a_j² A V + 1 − τ_j)/r_j − Σ_{i<j} p_i p_j (z̄_i − z̄_j)²/V
+
+The first vanishes with B and A, term by term; the second is good where B or A pin the unit. In narrow intervals the sum
+c_j + δ_j = (z̄_j − ω)/V is much smaller than c_j, and terms of the first are joined accordingly. Terms of each form
+cancel where another is good, so at each point the one with the smallest terms is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import combinations
+from operator import add
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cavity.core.channels.truncated import Cut, between, beyond, whole
+from cavity.core.special import tanh
+
+Number = Tensor | float
+
+
+class Line(NamedTuple):
+    """x = slope·z + offset for z in (low, high)."""
+
+    low: float
+    high: float
+    slope: float
+    offset: float
+
+    def at(self, z: float) -> float:
+        return self.slope * z + self.offset
+
+
+class Unit(NamedTuple):
+    """What all pieces share; A is floored. Nothing tilts 𝒩(z; ω, V) where it is ``silent``, B = A = 0."""
+
+    B: Tensor
+    A: Tensor
+    omega: Tensor
+    V: Tensor
+    s: Tensor
+    silent: bool
+
+    def edge(self, c: float) -> Tensor:
+        """α."""
+        return (c - self.omega) / self.s
+
+    def slope(self, x: float) -> Tensor:
+        """B − Ax."""
+        return self.B - self.A * x if x else self.B
+
+    def exponent(self, x: float) -> Number:
+        """Bx − ½Ax²."""
+        return x * self.slope(0.5 * x) if x else 0.0
+
+    def rise(self, c: float, x: float, d: float, y: float) -> Number:
+        """Exponent at the edge c with activation x less that at d with y, from products of differences."""
+        along = (c - d) * (self.omega - 0.5 * (c + d)) / self.V if c != d else 0.0
+        return along + ((x - y) * self.slope(0.5 * (x + y)) if x != y else 0.0)
+
+
+class Piece(NamedTuple):
+    """One W_j, with r = 1 + a²AV and its root."""
+
+    line: Line
+    r: Number
+    root: Number
+    cut: Cut
+
+    def anchored(self, value: Callable[[float], Number]) -> Number:
+        """A function of z at the anchor of the cut, where that is not the mode."""
+        (low, high, _, _), cut = self.line, self.cut
+        if cut.lower is None or cut.narrow is None:
+            return value(low if cut.high is None else high)
+        edge = torch.where(cut.lower, value(low), value(high))
+        return torch.where(cut.narrow, value(0.5 * (low + high)), edge)
+
+    def log_weight(self) -> Tensor:
+        """log W_j less the exponent that it is counted from."""
+        return self.cut.log_mass - 0.5 * torch.log(self.r) if isinstance(self.r, Tensor) else self.cut.log_mass
+
+
+def _piece(line: Line, unit: Unit, steepest: float, gain: Tensor) -> Piece:
+    a = 0.0 if unit.silent else line.slope
+    r: Number = 1.0 if a == 0 else gain if abs(a) == steepest else 1 + a * a * unit.A * unit.V
+    root = torch.sqrt(r) if isinstance(r, Tensor) else r
+
+    def place(c: float) -> Tensor:
+        return (unit.edge(c) - a * unit.s * unit.slope(line.at(c))) / root if a else unit.edge(c)
+
+    if math.isinf(line.low) and math.isinf(line.high):
+        cut = whole(unit.omega + unit.V)
+    elif math.isinf(line.high):
+        cut = beyond(place(line.low), 1)
+    elif math.isinf(line.low):
+        cut = beyond(-place(line.high), -1)
+    else:
+        middle = place(0.5 * (line.low + line.high))
+        cut = between(place(line.low), middle, place(line.high), root * ((line.high - line.low) / unit.s))
+    return Piece(line, r, root, cut)
+
+
+def _peak(line: Line, unit: Unit, r: Number) -> Number:
+    """G."""
+    a, b = line.slope, line.offset
+    if not a:
+        return unit.exponent(b)
+    y = a * unit.omega + b
+    return (unit.B * (y + (0.5 * a * a) * unit.V * unit.B) - 0.5 * unit.A * y.square()) / r
+
+
+def _peak_difference(first: Piece, second: Piece, unit: Unit) -> Tensor:
+    """G₁ − G₂ over the common denominator r₁r₂, where the terms without a difference of the two lines drop out."""
+    (_, _, a, b), (_, _, c, d) = first.line, second.line
+    B, A, omega, V = unit[:4]
+    AV = A * V
+    y, z = a * omega + b, c * omega + d
+    linear = (a - c) * omega * (1 - a * c * AV) + (b - d) + (b * c * c - d * a * a) * AV
+    square = ((a - c) * omega + (b - d)) * (y + z) + (b * c - d * a) * AV * (c * y + a * z)
+    return (B * (linear + 0.5 * (a * a - c * c) * V * B) - 0.5 * A * square) / first.r / second.r
+
+
+def _lead(first: Piece, second: Piece, unit: Unit) -> Tensor:
+    """log W₁ − log W₂."""
+    (one, _, _, _), (two, _, _, _) = first, second
+    rise = first.anchored(lambda c: second.anchored(lambda d: unit.rise(c, one.at(c), d, two.at(d))))
+    rise = rise + first.cut.rise - second.cut.rise
+    if (one.slope or two.slope) and not unit.silent:
+        both = first.cut.inside & second.cut.inside
+        rise = torch.where(both, _peak_difference(first, second, unit), rise)
+    return rise + first.log_weight() - second.log_weight()
+
+
+def _probabilities(pieces: list[Piece], unit: Unit) -> list[Tensor]:
+    if len(pieces) == 1:
+        return [torch.ones_like(unit.V)]
+    leads = {(i, j): _lead(pieces[i], pieces[j], unit) for i, j in combinations(range(len(pieces)), 2)}
+    if len(pieces) == 2:
+        return [torch.sigmoid(leads[0, 1]), torch.sigmoid(-leads[0, 1])]
+    odds = {pair: torch.exp(lead) for pair, lead in leads.items()}
+    odds |= {(j, i): torch.exp(-lead) for (i, j), lead in leads.items()}
+    others = [[odds[j, i] for j in range(len(pieces)) if j != i] for i in range(len(pieces))]
+    return [(1 + _sum(them)).reciprocal() for them in others]
+
+
+class Mixture(NamedTuple):
+    """The pieces with their probabilities."""
+
+    unit: Unit
+    pieces: list[Piece]
+    p: list[Tensor]
+
+    def pairs(self) -> list[tuple[Piece, Piece, Tensor]]:
+        """Lower and upper piece, and p_i p_j."""
+        both = combinations(zip(self.pieces, self.p, strict=True), 2)
+        return [(lower, upper, p * q) for (lower, p), (upper, q) in both]
+
+    def apart(self, lower: Piece, upper: Piece, in_x: bool) -> Tensor:
+        """z̄_j − z̄_i of two pieces in units of s, or m_j − m_i: from the edges outwards, where nothing cancels."""
+        assert lower.cut.high is not None
+        assert upper.cut.low is not None
+        below, above = lower.cut.high.distance / lower.root, upper.cut.low.distance / upper.root
+        low, high = lower.line, upper.line
+        if not in_x:
+            gap = high.low - low.high
+            return below + above + gap / self.unit.s if gap else below + above
+        distance = (low.slope * below if low.slope else 0.0) + (high.slope * above if high.slope else 0.0)
+        return distance * self.unit.s + (high.at(high.low) - low.at(low.high))
+
+    def average(self, piece: Piece, mode: Number, elsewhere: Callable[[float], Number], rate: Number) -> Tensor:
+        """Mean within a piece of what changes by ``rate`` with t, from its value at the mode or elsewhere."""
+        central = mode + rate * piece.cut.drift
+        if len(self.pieces) == 1:
+            return central
+        return torch.where(piece.cut.inside, central, piece.anchored(elsewhere) + rate * piece.cut.mean)
+
+    def mean(self, piece: Piece) -> Number:
+        """m_j."""
+        (_, _, a, b), (B, _, omega, V, s) = piece.line, self.unit[:5]
+        if not a:
+            return b
+        return self.average(piece, (a * (omega + a * B * V) + b) / piece.r, piece.line.at, a * s / piece.root)
+
+    def pull(self, piece: Piece) -> Number:
+        """c_j, the mean slope of the message over a piece."""
+        (_, _, a, b), (B, A, omega, _, s) = piece.line, self.unit[:5]
+        if not a:
+            return 0.0
+        mode = a * (B - A * (a * omega + b)) / piece.r
+        return self.average(piece, mode, lambda c: a * self.unit.slope(piece.line.at(c)), -a * a * A * s / piece.root)
+
+    def shift(self, piece: Piece) -> Tensor:
+        """(z̄_j − ω)/s."""
+        (_, _, a, b), (B, A, omega, _, s) = piece.line, self.unit[:5]
+        mode = a * s * (B - A * (a * omega + b)) / piece.r if a else 0.0
+        return self.average(piece, mode, self.unit.edge, 1 / piece.root)
+
+    def density(self, number: int, above: bool) -> Tensor:
+        """s ρ at the upper edge of a piece, seen from it or from the piece above."""
+        piece, p = self.pieces[number + above], self.p[number + above]
+        end = piece.cut.low if above else piece.cut.high
+        assert end is not None
+        return p * end.density * piece.root
+
+    def value(self) -> Tensor:
+        """φ."""
+        logs = []
+        for piece in self.pieces:
+            level = _peak(piece.line, self.unit, piece.r)
+            if len(self.pieces) > 1:
+                level = torch.where(piece.cut.inside, level, piece.anchored(self._exponent_on(piece.line)))
+            logs.append(level + piece.log_weight())
+        return reduce(torch.logaddexp, logs)
+
+    def _exponent_on(self, line: Line) -> Callable[[float], Number]:
+        return lambda c: self.unit.exponent(line.at(c)) - 0.5 * self.unit.edge(c).square()
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """x̂ and Δ."""
+        parts = list(zip(self.pieces, self.p, strict=True))
+        means = [p * self.mean(piece) for piece, p in parts if piece.line.slope or piece.line.offset]
+        spread = [pp * self.apart(lower, upper, True).square() for lower, upper, pp in self.pairs()]
+        for piece, p in parts:
+            if a := piece.line.slope:
+                spread.append(p * (a * a * self.unit.V) * piece.cut.variance / piece.r)
+        return _sum(means), _sum(spread)
+
+    def jump(self, number: int) -> Tensor | None:
+        """s J of the edge above a piece, None where x is continuous; counted from the side on which e^E is larger."""
+        below, above = self.pieces[number].line, self.pieces[number + 1].line
+        c = below.high
+        if below.at(c) == above.at(c):
+            return None
+        rise = torch.as_tensor(self.unit.rise(c, above.at(c), c, below.at(c)))
+        taller = torch.where(rise > 0, self.density(number, True), -self.density(number, False))
+        return taller * _decrease(rise.abs())
+
+    def jumps(self) -> tuple[list[Tensor], list[Tensor]]:
+        """s J_k and s J_k α_k, or terms with the same sums: where x jumps at the edge c and back at d, the two J differ
+        in sign and by the factor 𝒩(d; ω, V)/𝒩(c; ω, V), and the larger of them is multiplied by one less that."""
+        unit, lines = self.unit, [piece.line for piece in self.pieces]
+        all_edges = [(line.high, self.jump(number)) for number, line in enumerate(lines[:-1])]
+        found = {c: jump for c, jump in all_edges if jump is not None}
+        if len(found) == 2 == len(lines) - 1 and not lines[1].slope:
+            (c, up), (d, down) = found.items()
+            if lines[0].at(c) == lines[2].at(d):
+                rise = torch.as_tensor(unit.rise(d, 0.0, c, 0.0))
+                near = torch.where(rise > 0, down, up)
+                both, far = near * _decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
+                return [both], [both * far, near * torch.where(rise > 0, d - c, c - d) / unit.s]
+        return list(found.values()), [jump * unit.edge(c) for c, jump in found.items()]
+
+    def gradient(self) -> Tensor:
+        """g, as above or as Σ p_j (z̄_j − ω)/V: where there are several terms, they may cancel in either."""
+        parts = list(zip(self.pieces, self.p, strict=True))
+        terms = [p * self.pull(piece) for piece, p in parts if piece.line.slope]
+        terms += [jump / self.unit.s for jump in self.jumps()[0]]
+        if len(terms) == 1:
+            return terms[0]
+        return _least([terms, [p * self.shift(piece) / self.unit.s for piece, p in parts]])
+
+    def curvature(self) -> Tensor:
+        """VΓ in the form with the smallest terms."""
+        A, V, s = self.unit.A, self.unit.V, self.unit.s
+        parts = list(zip(self.pieces, self.p, strict=True))
+        sloped = [(piece, p, s * self.pull(piece)) for piece, p in parts if piece.line.slope]
+        jumps, turns = self.jumps()
+        smooth = _sum([p * c for _, p, c in sloped]) if sloped else torch.zeros_like(V)
+        common = [p * (piece.line.slope**2 * A * V) * piece.cut.variance / piece.r for piece, p, _ in sloped]
+        if jumps:
+            total = _sum(jumps)
+            common += [total * (2 * smooth), total * total, *(-turn for turn in turns)]
+        pulls = {piece.line: c for piece, _, c in sloped}
+        first = [-p * c * piece.cut.drift * piece.root for piece, p, c in sloped]
+        for lower, upper, pp in self.pairs():
+            if lower.line in pulls or upper.line in pulls:
+                first.append(-pp * (pulls.get(lower.line, 0.0) - pulls.get(upper.line, 0.0)) ** 2)
+        forms = [common + first, self.pinned()]
+        if sloped and len(self.pieces) > 2:
+            forms.append([*common, smooth * smooth, *(-p * c * self.shift(piece) for piece, p, c in sloped)])
+        return _least(forms)
+
+    def pinned(self) -> list[Tensor]:
+        """The terms of VΓ in its last form."""
+        terms: list[Tensor] = []
+        for piece, p in zip(self.pieces, self.p, strict=True):
+            if a := piece.line.slope:
+                terms.append(p * (a * a * self.unit.A * self.unit.V) / piece.r)
+            terms.append(p * piece.cut.deficit / piece.r)
+        return terms + [-pp * self.apart(lower, upper, False).square() for lower, upper, pp in self.pairs()]
+
+
+def _sum(terms: Sequence[Tensor]) -> Tensor:
+    return reduce(add, terms)
+
+
+def _decrease(x: Tensor) -> Tensor:
+    """1 − e^{−x} for x ≥ 0; compiled code has no digits of expm1 for small x."""
+    t = tanh(0.5 * x)
+    return 2 * t / (1 + t)
+
+
+def _least(forms: list[list[Tensor]]) -> Tensor:
+    """The sum of one of several lists of terms with the same sum: at each point of that with the smallest terms."""
+    best, smallest = _sum(forms[0]), _sum([term.abs() for term in forms[0]])
+    for terms in forms[1:]:
+        size = _sum([term.abs() for term in terms])
+        best, smallest = torch.where(size < smallest, _sum(terms), best), torch.minimum(size, smallest)
+    return best
+
+
+def mixture(lines: Sequence[Line], unit: Unit, steepest: float, gain: Tensor) -> Mixture:
+    """All pieces of a unit; ``gain`` is the floored 1 + a²AV of the steepest."""
+    pieces = [_piece(line, unit, steepest, gain) for line in lines]
+    return Mixture(unit, pieces, _probabilities(pieces, unit))
