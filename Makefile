@@ -18,6 +18,7 @@ test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-logo
 	$(PYTEST)
 
 slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out

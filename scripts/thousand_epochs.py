@@ -31,9 +31,6 @@ class Clamped(Callback):
     def on_step(self, trainer: Any, info: Any) -> None:
         self.fractions.append(float(info.clamped))
 
-    def on_epoch(self, trainer: Any, record: Any) -> None:
-        pass
-
     def words(self) -> str:
         first = next((step for step, fraction in enumerate(self.fractions, 1) if fraction), None)
         mean = sum(self.fractions) / len(self.fractions)

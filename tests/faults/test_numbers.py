@@ -221,9 +221,6 @@ class Count(Callback):
     def on_step(self, trainer, info):
         self.clamped.append(float(info.clamped))
 
-    def on_epoch(self, trainer, record):
-        pass
-
 
 def thousand_epochs(prior: str, algorithm: str, rho: float, activation: str = "sign") -> list[float]:
     """The clamped fraction of each of 1,000 full-batch epochs, at the end of which all 64 samples are learnt, and all

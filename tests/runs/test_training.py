@@ -34,9 +34,6 @@ class StopAt(Callback):
     def on_step(self, trainer, info):
         trainer.stop = trainer.steps == self.step
 
-    def on_epoch(self, trainer, record):
-        pass
-
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS.keys())
 def test_stopped_anywhere_and_resumed_is_the_same(tmp_path, options):

@@ -23,9 +23,6 @@ class StopAfter(Callback):
     def on_step(self, trainer, info):
         trainer.stop = trainer.steps >= self.steps
 
-    def on_epoch(self, trainer, record):
-        pass
-
 
 def problem(samples=60) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.network import Network
-    from cavity.core.pasp import StepInfo
     from cavity.training.trainer import Trainer
 
 #: The least noise, as a fraction of the target's variance: a network that fits every sample must not become certain.
@@ -35,9 +34,6 @@ class KeepBest(Callback):
         self.best, self.epoch = float("inf"), 0
         self.state: dict[str, Any] | None = None
         self.noise: float | None = None
-
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         assert record.test_nll is not None
@@ -68,9 +64,6 @@ class EstimateNoise(Callback):
     def __init__(self, x: Tensor, y: Tensor) -> None:
         self.x, self.y = x, y
 
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
-
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         output = trainer.net.output
         assert isinstance(output, GaussianOutput)
@@ -83,9 +76,6 @@ class TellTimeLeft(Callback):
     def __init__(self, console: Console, epochs: int) -> None:
         self.console, self.epochs = console, epochs
         self.began = self.told = monotonic()
-
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         now, rest = monotonic(), self.epochs - record.epoch

@@ -32,9 +32,6 @@ class LogRecord(Callback):
     def __init__(self, run: Run) -> None:
         self.run = run
 
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
-
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         self.run.append_record(record)
 

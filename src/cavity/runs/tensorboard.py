@@ -11,7 +11,6 @@ from cavity.training.callbacks import Callback
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
-    from cavity.core.pasp import StepInfo
     from cavity.training.trainer import Trainer
 
 
@@ -37,9 +36,6 @@ class TensorBoard(Callback):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.writer.close()
-
-    def on_step(self, trainer: Trainer, info: StepInfo) -> None:
-        pass
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         for name, value in record.as_dict().items():

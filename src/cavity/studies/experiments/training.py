@@ -39,9 +39,6 @@ class _Report(Callback):
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress, self.total = progress, total
 
-    def on_step(self, trainer: Any, info: Any) -> None:
-        pass
-
     def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
         self.progress(record.epoch, self.total)
 
