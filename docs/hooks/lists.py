@@ -14,6 +14,7 @@ from cavity.core.priors import PRIORS
 from cavity.data.registry import SOURCES
 from cavity.runs.config import Config
 from cavity.studies.experiments import EXPERIMENTS
+from cavity.training.schedules import SCHEDULES
 
 MARK = re.compile(r"<!-- list: ([\w-]+) -->")
 
@@ -50,6 +51,7 @@ LISTS: dict[str, Callable[[], str]] = {
     "experiments": lambda: table(("name", ""), EXPERIMENTS.items()),
     "options": options,
     "outputs": lambda: described(OUTPUTS),
+    "schedules": lambda: described(SCHEDULES),
     "weights": lambda: described(PRIORS),
 }
 
