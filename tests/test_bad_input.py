@@ -172,7 +172,7 @@ def test_labels(output, outputs, y, error, message):
         (lambda: cavity.Conv2d((1, 3, 3), 1, 2, padding=-1), ValueError, "padding must be >= 0"),
         (lambda: cavity.Conv2d((3, 3), 1, 2), ValueError, r"image_shape must be \(channels, height, width\)"),
         (lambda: cavity.Conv2d((1, 3, 3), 1, (2, 2, 2)), ValueError, "kernel must be one integer or two"),
-        (lambda: cavity.ArgMax("softest"), ValueError, "method must be one of pairwise, sampled, exact"),
+        (lambda: cavity.ArgMax("softest"), ValueError, "method must be one of quadrature, exact, pairwise, sampled"),
         (lambda: cavity.Sign(noise=-1.0), ValueError, "noise must be a finite variance >= 0"),
         (lambda: cavity.Label(noise=NAN), ValueError, "noise must be a finite variance >= 0"),
         (lambda: cavity.GaussianOutput(noise=0.0), ValueError, "noise must be a finite variance > 0"),

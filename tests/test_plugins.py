@@ -155,7 +155,7 @@ def test_an_algorithm_is_measured_and_races(toy_data):
         data = field.dataset(TOY_DATA.name, None, False)
         trainer = contenders.build(ToyAlgorithm.name, [6, 5, 3], "cpu", seed=0, compile=False)
         trainer.step(data.x_train[:10], data.y_train[:10])
-        assert isinstance(trainer.algorithm, ToyAlgorithm)
+        assert isinstance(trainer.method.algorithm, ToyAlgorithm)
         assert interval(ToyAlgorithm.name, 60_000, 10_000, 10**6) == interval("mf", 60_000, 10_000, 10**6)
 
 

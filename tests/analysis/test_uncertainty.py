@@ -22,7 +22,8 @@ def trained(
     x = torch.randn(samples, 10, generator=generator())
     teacher = torch.randn(max(outputs, 2), 10, generator=generator())
     y = (x @ teacher.T).argmax(dim=1)
-    net = cavity.mlp(10, hidden, outputs, weights=weights, bias=weights == "gaussian")
+    output = "label" if outputs == 1 else cavity.ArgMax("pairwise")
+    net = cavity.mlp(10, hidden, outputs, weights=weights, bias=weights == "gaussian", output=output)
     trainer = cavity.Trainer(net, "mf", rho=1.0, compile=False)
     trainer.fit((x, 2 * y - 1 if outputs == 1 else y), epochs=3, batch_size=16)
     return net, x
@@ -52,6 +53,7 @@ def test_draws_average_to_the_bayesian_probabilities() -> None:
 
 def test_certain_weights_below_leave_nothing_epistemic() -> None:
     net, x = trained("binary")
+    net.keep_posterior(False)
     first = net.weighted()[0]
     first.mean = torch.sign(first.mean)
     first.variance = torch.zeros_like(first.variance)

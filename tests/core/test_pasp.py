@@ -191,5 +191,5 @@ def test_clamped_entries_are_counted():
     """Certain weights have V = 0 but for the floor: all preactivations need it."""
     net = cavity.mlp(15, (), 1, init=1e3).double()
     x, y = problem()
-    info = cavity.Trainer(net, "amp").step(x, y)
+    info = cavity.Trainer(net, "amp", rate=1.0).step(x, y)
     assert float(info.clamped) == pytest.approx(40 / (40 + 15))

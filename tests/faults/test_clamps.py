@@ -74,4 +74,4 @@ def test_displays_say_it_where_there_is_something_to_say(kind, rho):
 def test_the_report_draws_it_where_there_is_something_to_draw(tmp_path, rho):
     run = train(tiny(rho=rho), tmp_path / "run")
     text = report.write([run], tmp_path / "report.html").read_text()
-    assert ("needed a floor or the bound" in text) == (rho == CLAMPS)
+    assert ("were clamped to stay finite" in text) == (rho == CLAMPS)

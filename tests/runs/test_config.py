@@ -28,6 +28,9 @@ EVERYTHING = {
     "weights": "ternary",
     "activation": "relu",
     "output": "label",
+    "recipe": "paper",
+    "schedule": "cosine",
+    "rate": (0.1, 0.2, 0.3),
     "rho": (1.1, 1.0, 0.1),
     "damping": (0.5, 0.6, 0.7),
     "init": 0.3,
@@ -124,7 +127,10 @@ def test_rho_of_very_short_runs_and_of_one_layer():
 def test_defaults_that_depend_on_the_data():
     digits = completed(Config(), samples=1437, test_samples=360, features=64, classes=10)
     assert (digits.hidden, digits.batch_size, digits.output) == (SMALLER["digits"].hidden, 64, "argmax")
-    assert digits.rho == PAPER.rho(3, 30 * (1437 // 64))
+    assert (digits.recipe, digits.rho, digits.damping) == ("annealed", None, None)
+    paper = completed(Config(recipe="paper"), samples=1437, test_samples=360, features=64, classes=10)
+    assert (paper.rho, paper.damping) == (PAPER.rho(3, 30 * (1437 // 64)), (0.8,))
+    assert Config(damping=0.5).recipe == "paper", "numbers of one's own are for the paper's update"
     assert (
         completed(Config(dataset="permuted-digits"), samples=1437, test_samples=360, features=64, classes=10).hidden
         == digits.hidden

@@ -137,7 +137,7 @@ def test_a_configuration_that_asks_for_more_than_the_checkpoint_has(whole, spoil
 
 def test_a_configuration_that_was_never_completed(whole, spoilt):
     path = spoilt("config.toml", b'dataset = "digits"\n')
-    with pytest.raises(ValueError, match="lacks hidden, output, rho, batch_size"):
+    with pytest.raises(ValueError, match="lacks hidden, output, batch_size"):
         open_run(path)
 
 

@@ -51,7 +51,7 @@ def test_repeated_from_its_configuration_is_the_same(tmp_path):
     first = train(tiny(rho=None, output=None), tmp_path / "first")
     written = Config.from_toml(first.path / "config.toml")
     assert written == first.config
-    assert None not in (written.rho, written.output, written.threads, written.device)
+    assert None not in (written.hidden, written.output, written.threads, written.device)
     second = train(written, tmp_path / "second", checkpoint_seconds=0)
     assert_same_outcome(first.path, second.path)
     other = train(written.replace(seed=1), tmp_path / "other")
@@ -159,7 +159,7 @@ def test_two_processes_do_not_write_one_run(tmp_path):
 
 
 def test_a_changed_configuration_is_not_resumed(tmp_path):
-    path = train(tiny(), tmp_path / "run").path
+    path = train(tiny(damping=0.8), tmp_path / "run").path
     config = open_run(path).config
     (path / "config.toml").write_text(config.replace(damping=0.5).to_toml())
     with pytest.raises(CheckpointError, match=r"was trained with damping = 0\.8, but config\.toml has 0\.5"):

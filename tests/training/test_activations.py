@@ -16,11 +16,10 @@ ACCURACY = 0.35
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_it_learns(activation: str) -> None:
     """Inputs of size 1/√N make preactivations of order 1, where a gate has something to open for. Units without a bound
-    need a fraction of the evidence, as in ``test_trainer``."""
+    need a small rate, as in ``test_trainer``."""
     x, y = (torch.from_numpy(part) for part in load_digits(return_X_y=True))
     x = ((x - x.mean()) / x.std() / math.sqrt(x.shape[1])).float()
-    lower, upper = (cavity.Layer(part, evidence=0.1) for part in (cavity.Dense(64, 31), cavity.Dense(31, 10)))
-    net = cavity.Network([lower, activation, upper, "argmax"])
-    trainer = cavity.Trainer(net, "mf", rho=1.0, damping=0.5, compile=False, seed=0)
+    net = cavity.mlp(64, (31,), 10, activation=activation, output=cavity.ArgMax("pairwise"))
+    trainer = cavity.Trainer(net, "mf", rate=0.1, rho=1.0, damping=0.5, compile=False, seed=0)
     trainer.fit((x[:1280], y[:1280]), epochs=1, batch_size=32)
     assert (net.predict(x[1280:], method="bayes") == y[1280:]).float().mean() > ACCURACY

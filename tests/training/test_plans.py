@@ -85,6 +85,8 @@ def test_the_plan_learns_anneals_and_quenches():
 
     early, late, quench = rules(0.0), rules(0.79), rules(0.9)
     assert float(early[0].rate) > 10 * float(late[0].rate)
+    longer = plan.rules(BINARY, Place(0.0, 10_000, 100, 128))
+    assert float(early[0].rate) > float(longer[0].rate)
     assert float(early[0].rho) == float(late[0].rho) == 1
     assert not plan.quenches(Place(0.79, 1000, 100, 128))
     assert plan.quenches(Place(0.9, 1000, 100, 128))

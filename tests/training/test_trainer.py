@@ -76,8 +76,8 @@ def test_early_stopping_goes_on_waiting_after_a_restart():
 
 def test_numbers_of_numpy_are_numbers():
     run = trainer(rho=np.float32(1), damping=np.array([0.5, 0.25]), inner_iterations=np.int64(2))
-    assert run.rho == (1.0, 1.0)
-    assert run.damping == (0.5, 0.25)
+    assert run.plan.rho == (1.0, 1.0)
+    assert run.plan.damping == (0.5, 0.25)
     assert run.method.iterations == 2
 
 
@@ -165,7 +165,7 @@ def test_a_state_survives_a_file(tmp_path):
 
 
 def test_fit_continues_where_it_stopped():
-    run, whole = trainer(), trainer()
+    run, whole = (trainer(rate=1.0) for _ in range(2))
     whole.fit(problem(), epochs=4, batch_size=8)
     for epochs in (1, 2, 2, 4):
         run.fit(problem(), epochs=epochs, batch_size=8)

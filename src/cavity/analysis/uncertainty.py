@@ -81,8 +81,9 @@ def _drawn(network: Network, x: Tensor, n: int, generator: torch.Generator) -> I
 def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivation:
     """ω = Σ m x and V = Σ σ x² of the last layer, for activations x that the drawn weights decide."""
     x, last = below_last(network, weights, x), network.weighted()[-1]
-    omega = last.coupling.apply(last.mean, x)
-    V = last.coupling.apply(last.variance, x.square())
+    m, sigma = last.posterior.moments
+    assert sigma is not None
+    omega, V = last.coupling.apply(m, x), last.coupling.apply(sigma, x.square())
     largest = omega.square().amax(dim=1, keepdim=True)
     return Preactivation(omega, torch.maximum(V, LEAST_RATIO * largest).clamp_min(LEAST_VARIANCE))
 

@@ -56,8 +56,9 @@ def update_weights(
     return Posterior(natural, Moments(m, sigma), bounded if floored is None else bounded + floored, largest, rate)
 
 
-#: Stands for RMS(σD) where it is 0: then T decides, or nothing moves.
-NO_EVIDENCE = 1e-30
+#: RMS(m)/RMS(σD) counts as this at most, where T is no bound: a layer whose evidence is all but gone must not be moved
+#: by what rounding leaves of it.
+LARGEST_RATIO = 1e3
 
 
 def rate_in_force(rule: Rule, message: Fields, moments: Moments) -> Tensor | float:
@@ -67,8 +68,9 @@ def rate_in_force(rule: Rule, message: Fields, moments: Moments) -> Tensor | flo
     (H, G), (m, sigma) = message, moments
     assert sigma is not None
     moved = sigma * (H if G is None else H - m * G)
-    size = (m.square().mean() / moved.square().mean().clamp_min(NO_EVIDENCE**2)).sqrt()
-    return rule.rate * (size if rule.horizon is None else torch.clamp(size, max=rule.horizon))
+    size, step = m.square().mean().sqrt(), moved.square().mean().sqrt()
+    limit = LARGEST_RATIO if rule.horizon is None else rule.horizon
+    return rule.rate * torch.where(step * limit > size, size / step, limit)
 
 
 def within_bound(prior: Prior, natural: Fields) -> tuple[Fields, Tensor, Tensor]:

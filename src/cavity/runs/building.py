@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.core.channels import OUTPUTS
 from cavity.core.network import Network, mlp
+from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Ne
     """A fresh network of ``config``; ``parts`` are objects (weights, activation, output) to use for its names."""
     assert config.hidden is not None
     if config.output is not None:
-        paper = config.output == "argmax" and config.takes_numbers
+        paper = config.output == "argmax" and config.recipe == PAPER.name
         parts.setdefault("output", build_output("argmax-pairwise" if paper else config.output))
     return mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
 
@@ -48,7 +49,7 @@ def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Ne
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
     """A trainer of ``net`` as ``config`` has it; ``options`` are what else it takes, or takes instead."""
     values = _values(config, OF_TRAINERS)
-    values["rate"] = (values["rate"] or 1.0) if config.takes_numbers else "auto"
+    values["rate"] = (values["rate"] or 1.0) if config.recipe == PAPER.name else "auto"
     return Trainer(net, **{**values, **options})
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cavity.data.registry import split_name
 from cavity.runs.options import Names, Options, option
-from cavity.training.recipes import ANNEALED, recipe_for
+from cavity.training.recipes import ANNEALED, PAPER, recipe_for
 
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
 #: key, which stands in a line.
@@ -54,10 +54,10 @@ class Config(Options):
     weights: str = option(ANNEALED.weights, "kind of weights", choices=WEIGHTS)
     activation: str = option(ANNEALED.activation, "activation of the hidden units", choices=ACTIVATIONS)
     output: str | None = option(None, "output (default: label for two classes, argmax for more)", choices=OUTPUTS)
-    recipe: str | None = option(
-        None,
-        "annealed: the messages choose the rate, and --epochs its schedule; paper: the paper's constants "
-        "(default: annealed, or paper where --rate, --rho or --damping is given)",
+    recipe: str = option(
+        ANNEALED.name,
+        "annealed: the messages choose the rate, and --epochs its schedule; paper: the paper's constants, "
+        "also taken where --rate, --rho or --damping is given",
         choices=KNOWN_RECIPES,
         before="paper",
     )
@@ -94,12 +94,9 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if any(numbers is not None for numbers in (self.rate, self.rho, self.damping)):
+            object.__setattr__(self, "recipe", PAPER.name)
         _check_combinations(self)
-
-    @property
-    def takes_numbers(self) -> bool:
-        """Whether the numbers of the update are given, or the paper's, instead of chosen by the messages."""
-        return self.recipe == "paper" or any(numbers is not None for numbers in (self.rate, self.rho, self.damping))
 
     def replace(self, /, **changes: Any) -> Config:
         """The same options but for ``changes``; an unknown name is an error that names the nearest."""
@@ -149,8 +146,6 @@ def _check_combinations(config: Config) -> None:
         raise ValueError("focusing takes the place of reinforcement: give one of the two")
     if config.focusing is not None and config.weights != "binary":
         raise ValueError(f"focusing couples replicas of binary weights, not {config.weights}: use reinforcement")
-    if config.recipe == "annealed" and config.takes_numbers:
-        raise ValueError("the annealed recipe chooses rate, rho and damping: give none of them, or recipe 'paper'")
     for name in ("rate", "rho", "damping", "reinforcement"):
         values = getattr(config, name)
         layers = None if config.hidden is None else len(config.hidden) + 1
@@ -175,7 +170,7 @@ def completed(config: Config, samples: int, test_samples: int, features: int, cl
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
     rho, damping = config.rho, config.damping
-    if config.takes_numbers:
+    if config.recipe == PAPER.name:
         rho = rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
         damping = damping or (recipe.damping,)
     widths = [features, *hidden, output_units(output, classes)]
@@ -185,7 +180,6 @@ def completed(config: Config, samples: int, test_samples: int, features: int, cl
         hidden=hidden,
         batch_size=batch_size,
         output=output,
-        recipe="paper" if config.takes_numbers else "annealed",
         rho=rho,
         damping=damping,
         evaluate_every=every,

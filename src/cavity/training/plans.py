@@ -69,7 +69,7 @@ class Given(Plan):
 class Annealed(Plan):
     """Learn, anneal, quench; every number of it is a fraction or a count of samples, none belongs to a data set.
 
-    With s(t) the schedule and κ(t) = κ·s(t)·√(batch size/128),
+    With s(t) the schedule and κ(t) = κ·s(t)·√(USUAL_STEPS/steps), because the noise of n steps adds up like √n,
 
         discrete weights   e = κ RMS(m)/RMS(σH),  ρ = 1, damped by α;  in the quench ρ^steps = ``growth``, κ = ``cold``
         their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples
@@ -98,7 +98,8 @@ class Annealed(Plan):
         t, steps, epoch_steps, batch_size = place
         schedule = self.schedule or (CONSTANT if steps is None else Cosine(end=1 - self.quench))
         s = schedule(t)
-        kappa = self.kappa * max(s, self.floor) * (batch_size / USUAL_BATCH) ** 0.5
+        shorter = batch_size / USUAL_BATCH if steps is None else USUAL_STEPS / steps
+        kappa = min(max(self.kappa * shorter**0.5, SMALLEST_STEP), LARGEST_STEP) * max(s, self.floor)
         rho = 1.0
         if self.quenches(place):
             assert steps is not None
@@ -117,8 +118,10 @@ class Annealed(Plan):
         return rules
 
 
-#: The mini-batch that κ is meant for; steps are noisier and more numerous in smaller ones.
-USUAL_BATCH = 128
+#: The length of run that κ is meant for, ten epochs of Fashion-MNIST; in a stream, whose length nobody knows, the
+#: mini-batch. Longer and shorter runs have a κ between these bounds.
+USUAL_STEPS, USUAL_BATCH = 4680, 128
+SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
 
 
 def scalar(number: float) -> Tensor:

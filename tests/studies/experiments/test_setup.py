@@ -55,12 +55,12 @@ def test_each_method_is_built_as_it_says(method):
 def test_options_reach_the_trainer():
     setup = tiny(method="bp", rho=(1.1, 1.2, 0.7), damping=(0.1, 0.2, 0.3), density=0.5, init=2.0, output="exact")
     trainer = build(setup, load(setup))
-    assert (trainer.rho, trainer.damping) == (setup.rho, setup.damping)
+    assert (trainer.plan.rho, trainer.plan.damping) == (setup.rho, setup.damping)
     assert trainer.net.output.method == "exact"
     layer = trainer.net.weighted()[0]
     assert 0.3 < layer.free_weights / layer.field.numel() < 0.7
     assert float(layer.field[layer.mask].std()) == pytest.approx(2.0, rel=0.2)
-    assert build(tiny(method="bp"), load(tiny())).settings.rho == (1.0001, 1.0001, 0.9)
+    assert build(tiny(method="bp"), load(tiny())).plan.rho == (1.0001, 1.0001, 0.9)
 
 
 def test_a_request_changes_what_it_names():

@@ -115,7 +115,7 @@ def make_plan(
             "validation must be a share between 0 and 1 that leaves samples on both sides, "
             f"got {validation:g} of {samples}"
         )
-    if config.recipe is None and not {"rho", "last_rho", "damping"}.isdisjoint(space.search):
+    if not {"rho", "last_rho", "damping"}.isdisjoint(space.search):
         config = config.replace(recipe="paper")
     if "damping" in space.search and config.damping is not None and len(config.damping) > 1:
         raise ValueError("damping is searched as one number for all layers, but it is given for each of them")
