@@ -138,7 +138,7 @@ def gpu_step(widths: Sequence[int], algorithm: str, batch: int, talk: Callable[[
 
 
 def measured_table(rows: Sequence[Reproduction]) -> str:
-    lines = ["| algorithm | one, ms | two, silent | two, measured | two, simulated | samples/s, two to one |"]
+    lines = ["| algorithm | one, ms | two, no communication | two, measured | two, simulated | samples/s, two to one |"]
     lines.append("|---" * 6 + "|")
     for row in rows:
         times = (row.alone, row.silent, row.measured, row.simulated)
