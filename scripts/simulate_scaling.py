@@ -51,7 +51,7 @@ GPU = Gpu(flops=4e13, memory=1.5e12)
 GPUS_IN_MACHINE = 8
 INSIDE = Network(2e11, 5e-6)
 #: Between machines: one card of 200 Gbit/s, or one for each GPU.
-NETWORKS = {"one card": Network(2.2e10, 1e-5), "a card for each GPU": Network(1.6e11, 1e-5)}
+NETWORKS = {"one card": Network(2.2e10, 1e-5), "one card per GPU": Network(1.6e11, 1e-5)}
 
 
 class Layer(NamedTuple):
