@@ -13,7 +13,7 @@ DIGITS_SPLIT_SEED = 0
 
 
 class Request(NamedTuple):
-    """What ``load`` was asked for, as far as it concerns a reader; ``options`` are those of a generator."""
+    """What ``load`` was asked for; ``options`` are those of a generator."""
 
     data_dir: str | os.PathLike[str] | None
     seed: int

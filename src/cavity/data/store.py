@@ -10,7 +10,7 @@ from pathlib import Path
 from cavity.data.errors import DataError, DataNotFound
 from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, check_size, iterate_archive, read_bounded, read_known
 from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find
-from cavity.data.registry import SOURCES, KnownFile, Source, known
+from cavity.data.registry import KnownFile, Source, known
 from cavity.util.files import write_whole
 
 
@@ -56,7 +56,7 @@ def fetch(name: str, data_dir: Folder = None) -> list[Path]:
 
     Downloads go to ``data_dir`` if given, otherwise to the user's cache. What needs no file gives [].
     """
-    source = SOURCES[known(name)]
+    source = known(name)
     if not source.files:
         return []
     found = {file: find(source, file.name, data_dir) for file in source.files}
@@ -103,7 +103,7 @@ def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
 
     Ten seconds of xz (CIFAR-10) are spent once: copies are kept unpacked, by digest, in the user's cache.
     """
-    source = SOURCES[known(name)]
+    source = known(name)
     paths = fetch(name, data_dir)
     if paths[0].name == source.archive:
         unpacked = iterate_archive(paths[0], source)
