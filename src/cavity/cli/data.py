@@ -30,9 +30,8 @@ def run(args: argparse.Namespace) -> int:
         width = max(len(entry.name) for entry in entries)
         for entry in entries:
             print(f"{entry.name:<{width}}  {'here' if entry.present else 'to get':<6}  {entry.description}")
-        print(
-            "\nEach can have the prefix permuted-. A .npz, .csv or .parquet file or a folder of PNG images also works."
-        )
+        others = "A .npz, .csv or .parquet file or a folder of PNG images also works."
+        print(f"\nEach can have the prefix permuted-. {others}")
         return 0
     if not args.names:
         raise UsageError(f"{args.action} needs the name of a data set; cavity data list shows them")

@@ -20,6 +20,8 @@ DELIMITERS = (",", ";", "\t")
 
 #: Of the names of all columns, which are the features, and which is the label, if any.
 Choose: TypeAlias = Callable[[list[str]], tuple[list[int], int | None]]
+#: Features (samples, features), and labels (samples,) if a label was chosen.
+Columns: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.generic] | None]"
 
 
 def label_column(path: Path, columns: list[str], label: str | None) -> int:
@@ -36,12 +38,6 @@ def label_column(path: Path, columns: list[str], label: str | None) -> int:
     return found[0]
 
 
-def _all_but_label(path: Path, columns: list[str], label: str | None) -> tuple[list[int], int]:
-    """The positions of the features, all columns but the label's, and of the label."""
-    target = label_column(path, columns, label)
-    return [number for number in range(len(columns)) if number != target], target
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -50,8 +46,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def scan_csv(path: Path, choose: Choose) -> tuple[NDArray[np.float64], list[str]]:
-    """Features (samples, features) and labels of a table with a header line, of which ``choose`` picks the columns."""
+def scan_csv(path: Path, choose: Choose) -> Columns:
+    """A table with a header line; its labels are text."""
     with reading(path, "table", OSError, ValueError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline(1 << 20)
         delimiter = max(DELIMITERS, key=first.count)
@@ -72,27 +68,18 @@ def scan_csv(path: Path, choose: Choose) -> tuple[NDArray[np.float64], list[str]
                 raise damaged(path, f"line {rows.line_num}: {error}") from error
     if not values:
         raise damaged(path, f"holds {len(labels)} rows and {len(features)} features")
-    return np.frombuffer(values, np.float64).reshape(-1, len(features)), labels
-
-
-def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Features (samples, columns − 1) and labels, as text, of a table with a header line."""
-
-    def choose(columns: list[str]) -> tuple[list[int], int | None]:
-        if columns and all(_is_number(name) for name in columns):
-            raise damaged(path, "the first line holds numbers only; a header with column names is needed")
-        return _all_but_label(path, columns, label)
-
-    values, labels = scan_csv(path, choose)
+    x = np.frombuffer(values, np.float64).reshape(-1, len(features))
+    if target is None:
+        return x, None
     if "" in labels:
         raise damaged(path, f"row {labels.index('') + 1} has no label")
     # A NumPy array of text gives every row the room of the longest: one long field must not multiply.
     check_expansion(path, path.stat().st_size, 4 * max(map(len, labels)) * len(labels))
-    return values, np.array(labels)
+    return x, np.array(labels)
 
 
-def scan_parquet(path: Path, choose: Choose) -> tuple[NDArray[np.float64], NDArray[np.generic] | None]:
-    """Features (samples, features) and labels, in their own type, of which ``choose`` picks the columns.
+def scan_parquet(path: Path, choose: Choose) -> Columns:
+    """A parquet file; its labels keep their type.
 
     Columns of any other type than numbers are refused before they are read, and texts are read as a dictionary: a few
     bytes can stand for a long text in millions of rows.
@@ -154,17 +141,18 @@ def _labels(path: Path, column: Any) -> NDArray[np.generic]:
     return texts
 
 
-def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Features (samples, columns − 1) and labels, in their own type, of a parquet file."""
-    x, labels = scan_parquet(path, lambda columns: _all_but_label(path, columns, label))
-    assert labels is not None
-    return x, labels
-
-
 def load_table(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
-    """A table, split here into training and test rows."""
-    read = read_parquet if path.suffix.lower() == ".parquet" else read_csv
-    x, labels = read(path, label)
+    """A table, split here into training and test rows; every column but the label is a feature."""
+    is_parquet = path.suffix.lower() == ".parquet"
+
+    def choose(columns: list[str]) -> tuple[list[int], int]:
+        if not is_parquet and columns and all(_is_number(name) for name in columns):
+            raise damaged(path, "the first line holds numbers only; a header with column names is needed")
+        target = label_column(path, columns, label)
+        return [number for number in range(len(columns)) if number != target], target
+
+    x, labels = (scan_parquet if is_parquet else scan_csv)(path, choose)
+    assert labels is not None
     y, classes = encode_labels(labels, path)
     train, test = split(x, y, test_fraction, seed)
     return Raw(path.stem, train, test, classes, "feature")
