@@ -81,6 +81,5 @@ def _dispatch(words: list[str]) -> int:
     module = import_module(home)
     parser = Parser(prog=f"cavity {name}", description=module.__doc__ or text)
     module.add_arguments(parser)
-    args = parser.parse_args(rest)
-    status: int = module.run(args)
+    status: int = module.run(parser.parse_args(rest))
     return status

@@ -17,12 +17,8 @@ class Parser(argparse.ArgumentParser):
     """No abbreviations, the text as it is written, and UsageError instead of an exit."""
 
     def __init__(self, prog: str, description: str) -> None:
-        super().__init__(
-            prog=prog,
-            description=description,
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=formatter)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")

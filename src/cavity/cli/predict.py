@@ -25,12 +25,8 @@ SUFFIXES = (".csv", ".npz")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run's folder")
-    parser.add_argument(
-        "--input",
-        metavar="FILE",
-        help=".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them; "
-        "without it, the run's own test set",
-    )
+    kinds = ".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them"
+    parser.add_argument("--input", metavar="FILE", help=f"{kinds}; without it, the run's own test set")
     parser.add_argument("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
 
 

@@ -10,15 +10,4 @@ from cavity.data.places import Entry, Place, available, where
 from cavity.data.registry import names
 from cavity.data.store import fetch
 
-__all__ = [
-    "DataError",
-    "DataNotFound",
-    "Dataset",
-    "Entry",
-    "Place",
-    "available",
-    "fetch",
-    "load",
-    "names",
-    "where",
-]
+__all__ = ["DataError", "DataNotFound", "Dataset", "Entry", "Place", "available", "fetch", "load", "names", "where"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cavity.data.errors import damaged
 from cavity.data.registry import CIFAR_10
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 UNSIGNED_BYTE = 8
 CIFAR_SHAPE = (3, 32, 32)
@@ -23,18 +21,13 @@ def parse_idx(content: bytes, path: str | Path, dimensions: int) -> NDArray[np.u
 
     Layout: two zero bytes, the type (8), the number of dimensions d, d big-endian 32-bit sizes, the values.
     """
-    import numpy as np
-
     header = 4 + 4 * dimensions
     if len(content) < header:
         raise damaged(path, f"ends inside the idx header ({len(content)} of {header} bytes)")
-    zeros, kind, declared = struct.unpack_from(">HBB", content)
-    if zeros != 0 or kind != UNSIGNED_BYTE or declared != dimensions:
-        raise damaged(
-            path,
-            f"starts with {content[:4].hex()}, expected 0000{UNSIGNED_BYTE:02x}{dimensions:02x} "
-            f"(idx, unsigned bytes, {dimensions} dimensions)",
-        )
+    magic = bytes((0, 0, UNSIGNED_BYTE, dimensions))
+    if content[:4] != magic:
+        expected = f"{magic.hex()} (idx, unsigned bytes, {dimensions} dimensions)"
+        raise damaged(path, f"starts with {content[:4].hex()}, expected {expected}")
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     size = math.prod(shape)
     if size != len(content) - header:
@@ -47,12 +40,10 @@ def parse_cifar(content: bytes, path: str | Path) -> tuple[NDArray[np.uint8], ND
 
     Each record is one label byte, then the red, green and blue planes of 32×32 bytes each.
     """
-    import numpy as np
-
-    pixels = math.prod(CIFAR_SHAPE)
-    if not content or len(content) % (1 + pixels):
-        raise damaged(path, f"holds {len(content)} bytes, not a multiple of {1 + pixels}")
-    records = np.frombuffer(content, np.uint8).reshape(-1, 1 + pixels)
+    record = 1 + math.prod(CIFAR_SHAPE)
+    if not content or len(content) % record:
+        raise damaged(path, f"holds {len(content)} bytes, not a multiple of {record}")
+    records = np.frombuffer(content, np.uint8).reshape(-1, record)
     labels = records[:, 0]
     if labels.max() >= len(CIFAR_10.classes):
         raise damaged(path, f"holds label {labels.max()}, expected 0 to {len(CIFAR_10.classes) - 1}")

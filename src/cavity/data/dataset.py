@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from cavity.data.registry import PERMUTED
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from torch import Tensor
 
 
@@ -55,10 +53,8 @@ class Dataset:
 
         The standardisation stays that of the whole training set.
         """
-        train = _choice("n_train", n_train, len(self.x_train), [seed, 0])
-        test = _choice("n_test", n_test, len(self.x_test), [seed, 1])
-        x_train, y_train = (t if train is None else t[train] for t in (self.x_train, self.y_train))
-        x_test, y_test = (t if test is None else t[test] for t in (self.x_test, self.y_test))
+        x_train, y_train = _some("n_train", n_train, (self.x_train, self.y_train), [seed, 0])
+        x_test, y_test = _some("n_test", n_test, (self.x_test, self.y_test), [seed, 1])
         return replace(self, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
 
     def permuted(self, seed: int) -> Dataset:
@@ -66,9 +62,13 @@ class Dataset:
 
         In colour images the channels of a pixel move together, so that each channel stays a channel.
         """
+        import numpy as np
         import torch
 
-        order = torch.from_numpy(pixel_order(self.n_features, self.image_shape, seed))
+        channels = self.image_shape[0] if self.image_shape else 1
+        pixels = self.n_features // channels
+        starts = np.arange(channels)[:, None] * pixels
+        order = torch.from_numpy((starts + np.random.default_rng(seed).permutation(pixels)).reshape(-1))
         per_feature = self.mean.numel() == self.n_features
         return replace(
             self,
@@ -80,21 +80,14 @@ class Dataset:
         )
 
 
-def _choice(argument: str, wanted: int | None, there: int, seed: list[int]) -> NDArray[np.int64] | None:
+def _some(argument: str, wanted: int | None, part: tuple[Tensor, Tensor], seed: list[int]) -> tuple[Tensor, Tensor]:
+    """As many random samples and labels of a part as are ``wanted``; ``argument`` is what errors call it."""
     import numpy as np
 
+    x, y = part
     if wanted is None:
-        return None
-    if not 0 <= wanted <= there:
-        raise ValueError(f"{argument} is {wanted}, expected 0 to {there}, the samples there are")
-    return np.random.default_rng(seed).permutation(there)[:wanted]
-
-
-def pixel_order(n_features: int, image_shape: tuple[int, int, int] | None, seed: int) -> NDArray[np.int64]:
-    """A random order of all features (features,) that treats the channels of an image alike."""
-    import numpy as np
-
-    channels = image_shape[0] if image_shape else 1
-    order = np.random.default_rng(seed).permutation(n_features // channels)
-    starts = np.arange(channels)[:, None] * (n_features // channels)
-    return (starts + order).reshape(-1)
+        return x, y
+    if not 0 <= wanted <= len(x):
+        raise ValueError(f"{argument} is {wanted}, expected 0 to {len(x)}, the samples there are")
+    chosen = np.random.default_rng(seed).permutation(len(x))[:wanted]
+    return x[chosen], y[chosen]

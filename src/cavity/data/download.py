@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import logging
 import os
 import re
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeGuard
@@ -25,6 +25,8 @@ import pooch
 import requests
 import urllib3
 from filelock import FileLock
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cavity.data.errors import DataError
 
@@ -38,8 +40,6 @@ PATIENCE, LEAST_BYTES = 60.0, 60_000
 #: What the disk says, not the network: no other server will help, nor another try.
 LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _SAFE_REDIRECTS = {("http", "http"), ("http", "https"), ("https", "https")}
-
-Advance = Callable[[int, int | None], None]
 
 
 class Session(requests.Session):
@@ -87,9 +87,13 @@ def _answer(session: Session, url: str, start: int) -> requests.Response:
     return answer
 
 
-def _transfer(session: Session, url: str, part: Path, limit: int, advance: Advance) -> None:
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else -1
+
+
+def _transfer(session: Session, url: str, part: Path, limit: int, show: Callable[..., None]) -> None:
     """One request for what ``part`` still lacks; raises OSError when the connection ends too early."""
-    have = part.stat().st_size if part.exists() else 0
+    have = max(0, _size(part))
     with _answer(session, url, have) as response:
         resumes = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         if response.status_code == 416 or (response.status_code == 206 and not resumes):
@@ -111,7 +115,7 @@ def _transfer(session: Session, url: str, part: Path, limit: int, advance: Advan
                 if have > limit:
                     raise DataError(f"{url}: refused more than the {limit:,} bytes expected")
                 file.write(block)
-                advance(have, total)
+                show(completed=have, total=total)
                 if time.monotonic() - since > PATIENCE:
                     if have - before < LEAST_BYTES:
                         raise TimeoutError(f"the server sent {have - before:,} bytes in {PATIENCE:.0f} seconds")
@@ -128,84 +132,60 @@ def is_local(error: BaseException) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.errno in LOCAL
 
 
-@contextlib.contextmanager
-def _progress(label: str) -> Iterator[Advance]:
-    """A bar on the terminal; nothing where stderr is not one."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(file=sys.stderr)
+def _complete(url: str, part: Path, limit: int) -> None:
+    """Transfer until the file is whole; a broken connection is resumed as long as that brings more."""
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda have, total: bar.update(task, completed=have, total=total)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    show = functools.partial(bar.update, bar.add_task(url.rsplit("/", 1)[-1], total=None))
+    with bar, Session() as session:
+        for attempt in range(ATTEMPTS):
+            before = _size(part)
+            try:
+                return _transfer(session, url, part, limit, show)
+            except (OSError, urllib3.exceptions.HTTPError) as error:
+                if is_local(error) or attempt + 1 == ATTEMPTS or _size(part) == before:
+                    raise
 
 
-class Downloader:
-    """What pooch calls. ``limit`` is the largest size accepted; ``unpack`` turns the bytes that came, in a file, into
-    the content that pooch verifies, or raises DataError."""
+def download(url: str, target: Path, sha256: str | None, limit: int, unpack: Callable[[Path], bytes]) -> Path:
+    """Fetch one file, unpacked and verified; OSError when it cannot be had, DataError when it is not the right one.
 
-    def __init__(self, part: Path, limit: int, unpack: Callable[[Path], bytes]) -> None:
-        self.part, self.limit, self.unpack = part, limit, unpack
+    At most ``limit`` bytes are accepted; ``unpack`` turns them, in a file, into the content that pooch verifies.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
 
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+    def downloader(url: str, output_file: str, pooch: Any) -> None:
         try:
-            with _progress(url.rsplit("/", 1)[-1]) as advance, Session() as session:
-                self._complete(session, url, advance)
-            Path(output_file).write_bytes(self.unpack(self.part))
-            self.part.unlink()
+            _complete(url, part, limit)
+            Path(output_file).write_bytes(unpack(part))
+            part.unlink()
         except (DataError, OSError) as error:
             # What is wrong is of no use, and on a full disk, what has come so far is in everybody's way.
             if isinstance(error, DataError) or is_local(error):
                 with contextlib.suppress(OSError):
-                    self.part.unlink(missing_ok=True)
+                    part.unlink(missing_ok=True)
             raise
 
-    def _complete(self, session: Session, url: str, advance: Advance) -> None:
-        """Transfer until the file is whole; a broken connection is resumed as long as that brings more."""
-        for attempt in range(ATTEMPTS):
-            before = self.part.stat().st_size if self.part.exists() else -1
-            try:
-                return _transfer(session, url, self.part, self.limit, advance)
-            except (OSError, urllib3.exceptions.HTTPError) as error:
-                after = self.part.stat().st_size if self.part.exists() else -1
-                if is_local(error) or attempt + 1 == ATTEMPTS or after == before:
-                    raise
-
-
-@contextlib.contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Lets one process at a time download a file; the others wait, then find it there."""
+    # The part may be the beginning of an older copy on the server: then once more, from the start.
+    retries = int(part.exists())
+    known, urls = {target.name: sha256}, {target.name: url}
+    files = pooch.create(target.parent, base_url="", registry=known, urls=urls, retry_if_failed=retries)
+    pooch.get_logger().setLevel(logging.WARNING)
+    # One process at a time: the others wait, then find the file there.
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     # Some network file systems know no locks; the digest still guards the result there.
     with contextlib.suppress(OSError):
         lock.acquire()
     try:
-        yield
-    finally:
-        lock.release()
-
-
-def download(url: str, target: Path, sha256: str | None, limit: int, unpack: Callable[[Path], bytes]) -> Path:
-    """Fetch one file, unpacked and verified; OSError when it cannot be had, DataError when it is not the right one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
-    # The part may be the beginning of an older copy on the server: then once more, from the start.
-    files = pooch.create(
-        target.parent,
-        base_url="",
-        registry={target.name: sha256},
-        urls={target.name: url},
-        retry_if_failed=int(part.exists()),
-    )
-    pooch.get_logger().setLevel(logging.WARNING)
-    try:
-        with _alone(target):
-            files.fetch(target.name, downloader=Downloader(part, limit, unpack))
+        files.fetch(target.name, downloader=downloader)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(f"{url}: {error}") from error
     except urllib3.exceptions.HTTPError as error:
         raise ConnectionError(f"{url}: {type(error).__name__}: {error}") from error
+    finally:
+        lock.release()
     return target

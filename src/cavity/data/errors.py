@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -20,3 +22,14 @@ def damaged(path: str | Path, reason: object) -> DataError:
     """
     text = f"{path}: {reason}"
     return DataError("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
+
+
+@contextlib.contextmanager
+def reading(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Whatever of ``errors`` the parser of a file raises means that it is not a readable ``kind``."""
+    try:
+        yield
+    except DataError:
+        raise
+    except errors as error:
+        raise damaged(path, f"is not a readable {kind}: {str(error) or type(error).__name__}") from error

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cavity.data.errors import DataError, damaged
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
 from cavity.data.raw import Part, Raw, encode_labels, split
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 GREY = ("1", "L", "LA")
 COLOUR = ("RGB", "RGBA", "P", "PA")
@@ -41,7 +40,8 @@ def _decode(
     is said in the error."""
     from PIL import Image
 
-    try:
+    # Pillow's decoders raise a different exception in nearly every place; all of them mean a damaged file.
+    with reading(path, "PNG image", Exception):
         if path.stat().st_size > MAX_FILE:
             raise damaged(path, f"has {path.stat().st_size:,} bytes, more than {MAX_FILE:,}")
         # From memory: a file object reserves what a damaged chunk declares, up to 4 GiB, before it reads.
@@ -52,13 +52,7 @@ def _decode(
                 raise damaged(path, f"has pixels of type {image.mode}; only 8 bits per channel are read")
             if size is not None and image.size != size:
                 raise damaged(path, f"is {image.width}×{image.height}, {whose} {size[0]}×{size[1]}")
-            pixels = image.convert(mode).tobytes() if mode is not None else b""
-            return image.mode, image.size, pixels
-    except DataError:
-        raise
-    # Pillow's decoders raise a different exception in nearly every place; all of them mean a damaged file.
-    except Exception as error:
-        raise damaged(path, f"is not a readable PNG image: {error}") from error
+            return image.mode, image.size, image.convert(mode).tobytes() if mode is not None else b""
 
 
 def read_images(
@@ -68,8 +62,6 @@ def read_images(
 
     ``shape`` is what they must have, of 1 or 3 channels; by default they are grey if all of them are, else in colour.
     """
-    import numpy as np
-
     whose = "the images before it" if shape is None else "the network takes"
     size = None if shape is None else (shape[2], shape[1])
     modes, packed = set(), 0
@@ -91,17 +83,14 @@ def read_images(
 
 def load_folder(folder: Path, test_fraction: float, seed: int) -> Raw:
     """Images by class, split here unless the folder has ``train`` and ``test`` in it."""
-    import numpy as np
-
     given = [folder / "train", folder / "test"]
     lists = [_list(path) for path in (given if all(path.is_dir() for path in given) else [folder])]
-    pairs = [pair for part in lists for pair in part]
-    names = [name for _, name in pairs]
     unseen = {name for _, name in lists[-1]} - {name for _, name in lists[0]}
     if unseen:
         raise damaged(folder, f"test has classes that train lacks: {', '.join(sorted(unseen))}")
+    paths, names = zip(*itertools.chain(*lists), strict=True)
     y, classes = encode_labels(np.array(names), folder)
-    x, shape = read_images([path for path, _ in pairs])
+    x, shape = read_images(list(paths))
     if len(lists) == 2:
         n_train = len(lists[0])
         train, test = Part(x[:n_train], y[:n_train]), Part(x[n_train:], y[n_train:])

@@ -68,22 +68,18 @@ def load(
 
 
 def _load_path(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
+    from cavity.data import images, npz, tables
+
     if not path.exists():
         hint = nearest(str(path), names())
         raise DataNotFound(f"{path}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")
-    suffix = path.suffix.lower()
-    if path.is_file() and suffix in (".csv", ".parquet"):
-        from cavity.data.tables import load_table
-
-        return load_table(path, label, test_fraction, seed)
+    suffix = path.suffix.lower() if path.is_file() else ""
+    if suffix in (".csv", ".parquet"):
+        return tables.load_table(path, label, test_fraction, seed)
     if label is not None:
         raise TypeError(f"label is {label!r}, but {path} has no label column; only .csv and .parquet have")
     if path.is_dir():
-        from cavity.data.images import load_folder
-
-        return load_folder(path, test_fraction, seed)
-    if path.is_file() and suffix == ".npz":
-        from cavity.data.npz import load_npz
-
-        return load_npz(path, test_fraction, seed)
+        return images.load_folder(path, test_fraction, seed)
+    if suffix == ".npz":
+        return npz.load_npz(path, test_fraction, seed)
     raise damaged(path, f"cannot be read: expected a folder of images, or a file in {', '.join(SUFFIXES)}")

@@ -6,17 +6,15 @@ import math
 import warnings
 import zipfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from cavity.data.errors import DataError, damaged
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
-from cavity.data.raw import Part, Raw, encode_labels, split
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cavity.data.raw import Samples
+from cavity.data.raw import Part, Raw, Samples, encode_labels, split
 
 MAX_HEADER = 10_000
 CHANNEL_COUNTS = (1, 3, 4)
@@ -25,9 +23,6 @@ SPLIT = ("x_train", "y_train", "x_test", "y_test")
 
 def _read_member(path: Path, name: str, stream: IO[bytes], size: int) -> NDArray[np.generic]:
     """One array; its declared shape must account for exactly the bytes of the member."""
-    import numpy as np
-    from numpy.lib import format as npy
-
     version = npy.read_magic(stream)
     reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if reader is None:
@@ -50,37 +45,27 @@ def _read_member(path: Path, name: str, stream: IO[bytes], size: int) -> NDArray
 def read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
     """All arrays of an archive by lower-case name."""
     arrays: dict[str, NDArray[np.generic]] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-            check_expansion(path, path.stat().st_size, sum(member.file_size for member in members))
-            for member in members:
-                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise damaged(path, f"{member.filename!r} is packed by method {member.compress_type}, not by NumPy")
-                name = member.filename.removesuffix(".npy").lower()
-                if name in arrays:
-                    raise damaged(path, f"holds two arrays called {name!r}")
-                with archive.open(member) as stream:
-                    arrays[name] = _read_member(path, name, stream, member.file_size)
-    except DataError:
-        raise
     # zipfile, Python's parser and NumPy raise a different exception in nearly every place, MemoryError for a header
     # nested too deeply among them; memory itself is bounded by check_expansion.
-    except Exception as error:
-        raise damaged(path, f"is not a readable .npz file: {str(error) or type(error).__name__}") from error
+    with reading(path, ".npz file", Exception), zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        check_expansion(path, path.stat().st_size, sum(member.file_size for member in members))
+        for member in members:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise damaged(path, f"{member.filename!r} is packed by method {member.compress_type}, not by NumPy")
+            name = member.filename.removesuffix(".npy").lower()
+            if name in arrays:
+                raise damaged(path, f"holds two arrays called {name!r}")
+            with archive.open(member) as stream:
+                arrays[name] = _read_member(path, name, stream, member.file_size)
     return arrays
 
 
 def _flat(path: Path, name: str, x: NDArray[np.generic]) -> tuple[Samples, tuple[int, int, int] | None]:
     """Samples as (samples, features), and the image shape where the array has more than two dimensions."""
-    import numpy as np
-
     if x.dtype.kind not in "biuf" or x.ndim not in (2, 3, 4) or 0 in x.shape:
-        raise damaged(
-            path,
-            f"array {name!r} has shape {x.shape} of {x.dtype}, expected numbers as (samples, features), "
-            "(samples, height, width) or these with channels before or after",
-        )
+        expected = "(samples, features), (samples, height, width) or these with channels before or after"
+        raise damaged(path, f"array {name!r} has shape {x.shape} of {x.dtype}, expected numbers as {expected}")
     values: Samples = x if x.dtype == np.uint8 else x.astype(np.float32 if x.dtype.itemsize <= 2 else np.float64)
     if x.ndim == 2:
         return values, None
@@ -94,23 +79,22 @@ def _flat(path: Path, name: str, x: NDArray[np.generic]) -> tuple[Samples, tuple
 
 def load_npz(path: Path, test_fraction: float, seed: int) -> Raw:
     """``x_train, y_train, x_test, y_test``, or ``x, y`` (of either case) to be split here."""
-    import numpy as np
-
     arrays = read_npz(path)
     if all(name in arrays for name in SPLIT):
         (x_train, shape), (x_test, test_shape) = (_flat(path, k, arrays[k]) for k in ("x_train", "x_test"))
         if shape != test_shape or x_train.shape[1] != x_test.shape[1] or x_train.dtype != x_test.dtype:
             raise damaged(path, "x_train and x_test differ in shape or type")
-        labels = [np.ravel(arrays[name]) for name in ("y_train", "y_test")]
-        _check_lengths(path, (x_train, x_test), labels)
-        kinds = {array.dtype.kind for array in labels}
+        y_train, y_test = np.ravel(arrays["y_train"]), np.ravel(arrays["y_test"])
+        _check_lengths(path, x_train, y_train)
+        _check_lengths(path, x_test, y_test)
+        kinds = {y_train.dtype.kind, y_test.dtype.kind}
         if len(kinds) == 2 and kinds & set("US"):
             raise damaged(path, "y_train and y_test differ in type")
-        y, classes = encode_labels(np.concatenate(labels), path)
+        y, classes = encode_labels(np.concatenate((y_train, y_test)), path)
         train, test = Part(x_train, y[: len(x_train)]), Part(x_test, y[len(x_train) :])
     elif "x" in arrays and "y" in arrays:
         x, shape = _flat(path, "x", arrays["x"])
-        _check_lengths(path, (x,), [arrays["y"]])
+        _check_lengths(path, x, arrays["y"])
         y, classes = encode_labels(arrays["y"], path)
         train, test = split(x, y, test_fraction, seed)
     else:
@@ -119,7 +103,6 @@ def load_npz(path: Path, test_fraction: float, seed: int) -> Raw:
     return Raw(path.stem, train, test, classes, "overall" if shape else "feature", shape, 255.0 if is_bytes else 1.0)
 
 
-def _check_lengths(path: Path, xs: tuple[Samples, ...], ys: list[NDArray[np.generic]]) -> None:
-    for x, y in zip(xs, ys, strict=True):
-        if y.ndim not in (1, 2) or len(y) != len(x):
-            raise damaged(path, f"{len(x)} samples but labels of shape {y.shape}")
+def _check_lengths(path: Path, x: Samples, y: NDArray[np.generic]) -> None:
+    if y.ndim not in (1, 2) or len(y) != len(x):
+        raise damaged(path, f"{len(x)} samples but labels of shape {y.shape}")

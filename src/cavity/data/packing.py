@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from cavity.data.errors import DataError, damaged
+from cavity.data.errors import damaged, reading
 from cavity.data.registry import KnownFile, Source
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -32,10 +32,8 @@ def check_expansion(path: Path, packed: int, unpacked: int) -> None:
     """Refuse a user's file that declares far more content than its own size makes plausible."""
     bound = min(MAX_BYTES, max(SMALL, MAX_RATIO * packed))
     if unpacked > bound:
-        raise damaged(
-            path,
-            f"declares {unpacked:,} bytes of content in {packed:,} bytes; at most {bound:,} are accepted",
-        )
+        declared = f"declares {unpacked:,} bytes of content in {packed:,} bytes"
+        raise damaged(path, f"{declared}; at most {bound:,} are accepted")
 
 
 def _unxz(packed: bytes, limit: int) -> bytes:
@@ -116,24 +114,18 @@ def _check_member(path: Path, member: tarfile.TarInfo) -> None:
 def iterate_archive(path: Path, source: Source) -> Iterator[tuple[KnownFile, bytes]]:
     """The known files of a packed tar, verified, each as soon as it comes by; nothing is written to disk."""
     wanted = {file.name: file for file in source.files}
-    try:
-        with path.open("rb") as raw, _open(raw) as stream:
-            limited = _Limited(path, stream, source.total_size + ARCHIVE_OVERHEAD)
-            with tarfile.open(fileobj=limited, mode="r|", errorlevel=2) as archive:
-                for count, member in enumerate(archive):
-                    if count >= MAX_MEMBERS:
-                        raise damaged(path, f"refused: more than {MAX_MEMBERS} members")
-                    _check_member(path, member)
-                    file = wanted.get(PurePosixPath(member.name).name) if member.isreg() else None
-                    if file is None:
-                        continue
-                    del wanted[file.name]
+    errors = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError)
+    with reading(path, "archive", *errors), path.open("rb") as raw, _open(raw) as stream:
+        limited = _Limited(path, stream, source.total_size + ARCHIVE_OVERHEAD)
+        with tarfile.open(fileobj=limited, mode="r|", errorlevel=2) as archive:
+            for count, member in enumerate(archive):
+                if count >= MAX_MEMBERS:
+                    raise damaged(path, f"refused: more than {MAX_MEMBERS} members")
+                _check_member(path, member)
+                file = wanted.pop(PurePosixPath(member.name).name, None) if member.isreg() else None
+                if file is not None:
                     stored = archive.extractfile(member)
                     content = stored.read(file.size + 1) if stored is not None else b""
                     yield file, check_content(f"{path}:{member.name}", content, file)
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-        raise damaged(path, f"is not a readable archive: {error}") from error
     if wanted:
         raise damaged(path, f"lacks {', '.join(wanted)}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cavity.data.errors import DataError
 from cavity.data.packing import read_known
@@ -19,8 +19,7 @@ SUFFIXES = ("", ".gz", ".xz")
 Folder: TypeAlias = "str | os.PathLike[str] | None"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A path that was looked at for ``file``, and whether the file is there."""
 
     file: str
@@ -28,8 +27,7 @@ class Place:
     found: bool
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A line of the list of data sets; ``present`` means that loading it needs no network."""
 
     name: str
@@ -58,17 +56,13 @@ def _holds_sibling(folder: Path, source: Source) -> bool:
     smallest file, a few kilobytes of labels, settles it.
     """
     own = {file.name for file in source.files}
-    for other in SOURCES.values():
-        smallest = min(other.files, key=lambda file: file.size, default=None)
-        if other.name == source.name or smallest is None or smallest.name not in own:
-            continue
+    others = (other for other in SOURCES.values() if other.files and other.name != source.name)
+    for smallest in (min(other.files, key=lambda file: file.size) for other in others):
         for path in (folder / (smallest.name + suffix) for suffix in SUFFIXES):
-            if path.is_file():
-                try:
+            if smallest.name in own and path.is_file():
+                with contextlib.suppress(DataError):
                     read_known(path, smallest)
-                except DataError:
-                    continue
-                return True
+                    return True
     return False
 
 
@@ -84,8 +78,7 @@ def _find_under(root: Path, source: Source, name: str) -> Path | None:
 
 def find(source: Source, name: str, data_dir: Folder = None) -> Path | None:
     """The first path at which a file of a data set lies, plain or packed, or its archive; None if it is nowhere."""
-    found = (_find_under(root, source, name) for root in roots(data_dir))
-    return next((path for path in found if path is not None), None)
+    return next(filter(None, (_find_under(root, source, name) for root in roots(data_dir))), None)
 
 
 def where(name: str, data_dir: Folder = None) -> list[Place]:
@@ -93,7 +86,7 @@ def where(name: str, data_dir: Folder = None) -> list[Place]:
 
     Empty for what needs no file. The first place of a file that is ``found`` is the one that is read.
     """
-    source, places = SOURCES[known(name)], []
+    source, places = known(name), []
     for file in (*(file.name for file in source.files), *([source.archive] if source.archive else [])):
         for root in roots(data_dir):
             path = _find_under(root, source, file)
@@ -104,7 +97,7 @@ def where(name: str, data_dir: Folder = None) -> list[Place]:
 def is_present(name: str, data_dir: Folder = None) -> bool:
     """Whether a data set can be loaded without a network."""
     found = {place.file for place in where(name, data_dir) if place.found}
-    source = SOURCES[known(name)]
+    source = known(name)
     return source.archive in found or found >= {file.name for file in source.files}
 
 

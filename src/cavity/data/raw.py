@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cavity.data.errors import DataError, damaged
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    # Unsigned bytes or floats, which no single NumPy type but this one covers.
-    Samples: TypeAlias = NDArray[Any]
-
+# Unsigned bytes or floats, which no single NumPy type but this one covers.
+Samples: TypeAlias = NDArray[Any]
 # One mean and std for everything, one per channel, one per feature, or none because it is so by construction.
 Statistics = Literal["overall", "channel", "feature", "none"]
 
@@ -45,8 +44,6 @@ class Raw:
 
 def encode_labels(labels: NDArray[np.generic], path: str | Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Class indices 0…C−1 of any labels, and the C names, in the order of numbers or else of the alphabet."""
-    import numpy as np
-
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or labels.dtype.kind not in "biufUS":
@@ -65,21 +62,12 @@ def encode_labels(labels: NDArray[np.generic], path: str | Path) -> tuple[NDArra
         raise damaged(path, f"some labels are not text: {error}") from error
     is_bytes = labels.dtype.kind == "S"
     names = [v.decode("utf-8", "backslashreplace") if is_bytes else str(v) for v in listed]
-    order = _numeric_order(names)
     if len(names) < 2:
         raise damaged(path, f"{len(names)} class(es) among the labels, expected at least two")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[indices.reshape(-1)], tuple(names[i] for i in order)
-
-
-def _numeric_order(names: list[str]) -> list[int]:
-    """The order of names by value when all are numbers ("2" before "10"), as they stand otherwise."""
-    try:
-        values = [float(name) for name in names]
-    except ValueError:
-        return list(range(len(names)))
-    return sorted(range(len(names)), key=lambda i: (values[i], names[i]))
+    order = list(range(len(names)))
+    with contextlib.suppress(ValueError):  # numbers by their value ("2" before "10"), other names as they stand
+        order = sorted(order, key=lambda i: (float(names[i]), names[i]))
+    return np.argsort(order)[indices.reshape(-1)], tuple(names[i] for i in order)
 
 
 def stratified_split(
@@ -91,8 +79,6 @@ def stratified_split(
     class keeps a sample for training. scikit-learn's ``train_test_split`` would give other samples for the same seed:
     a run that was made with this split could not be resumed or evaluated.
     """
-    import numpy as np
-
     if not 0 < test_fraction < 1:
         raise ValueError(f"test_fraction is {test_fraction}, expected a number between 0 and 1")
     random = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ DIGITS_SPLIT_SEED = 0
 
 
 class Request(NamedTuple):
-    """What ``load`` was asked for, as far as it concerns a reader; ``options`` are those of a generator."""
+    """What ``load`` was asked for; ``options`` are those of a generator."""
 
     data_dir: str | os.PathLike[str] | None
     seed: int
@@ -49,13 +49,13 @@ def read_idx(source: Source, request: Request) -> Raw:
     from cavity.data.store import contents
 
     files = contents(source.name, request.data_dir)
-    parts, shape = [], (0, 0)
+    parts = []
     for stem in ("train", "t10k"):
         images = parse_idx(files[f"{stem}-images-idx3-ubyte"], f"{source.name}/{stem}-images", 3)
         labels = parse_idx(files[f"{stem}-labels-idx1-ubyte"], f"{source.name}/{stem}-labels", 1)
-        shape = images.shape[1], images.shape[2]
         parts.append(Part(images.reshape(len(images), -1), labels.astype(np.int64)))
-    return Raw(source.name, parts[0], parts[1], source.classes, "overall", (1, *shape), 255.0)
+    height, width = images.shape[1:]
+    return Raw(source.name, parts[0], parts[1], source.classes, "overall", (1, height, width), 255.0)
 
 
 def read_cifar(source: Source, request: Request) -> Raw:
@@ -66,10 +66,10 @@ def read_cifar(source: Source, request: Request) -> Raw:
     from cavity.data.store import contents
 
     files = contents(source.name, request.data_dir)
-    batches = {name: parse_cifar(content, f"cifar-10/{name}") for name, content in files.items()}
     parts = []
     for prefix in ("data_batch", "test_batch"):
-        chosen = [batches[file.name] for file in source.files if file.name.startswith(prefix)]
-        images = np.concatenate([x.reshape(len(x), -1) for x, _ in chosen])
-        parts.append(Part(images, np.concatenate([y for _, y in chosen]).astype(np.int64)))
+        names = [file.name for file in source.files if file.name.startswith(prefix)]
+        images, labels = zip(*(parse_cifar(files[name], f"cifar-10/{name}") for name in names), strict=True)
+        x = np.concatenate(images)
+        parts.append(Part(x.reshape(len(x), -1), np.concatenate(labels).astype(np.int64)))
     return Raw(source.name, parts[0], parts[1], source.classes, "channel", CIFAR_SHAPE, 255.0)

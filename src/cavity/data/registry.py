@@ -155,12 +155,12 @@ def names() -> tuple[str, ...]:
 def split_name(name: str) -> tuple[str, bool]:
     """``permuted-mnist`` → (``mnist``, True); any other name comes back as it is, with False."""
     base = name.removeprefix(PERMUTED)
-    return (base, True) if base != name and base in names() else (name, False)
+    return (base, True) if base != name and base in SOURCES else (name, False)
 
 
-def known(name: str) -> str:
-    """The name without its ``permuted-`` prefix, or an error that lists the names there are."""
+def known(name: str) -> Source:
+    """The data set of that name, with or without ``permuted-``, or an error that lists the names there are."""
     base, _ = split_name(name)
-    if base not in names():
+    if base not in SOURCES:
         raise DataNotFound(f"no data set is called {name!r}; there are {', '.join(names())}")
-    return base
+    return SOURCES[base]

@@ -10,7 +10,7 @@ from pathlib import Path
 from cavity.data.errors import DataError, DataNotFound
 from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, check_size, iterate_archive, read_bounded, read_known
 from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find
-from cavity.data.registry import SOURCES, KnownFile, Source, known
+from cavity.data.registry import KnownFile, Source, known
 from cavity.util.files import write_whole
 
 
@@ -40,15 +40,11 @@ def _download(
                 raise OSError(error.errno, f"{target} could not be written ({error.strerror})") from error
             refused = refused or isinstance(error, DataError)
             said.append(f"  from {mirror + remote}\n    ({type(error).__name__}: {error})")
-    message = "\n".join(
-        (
-            f"{source.name}: {target.name} is missing and could not be downloaded. To put it there by hand, save",
-            f"  {remote}",
-            f"  into {target.parent} (or into {source.folders[0]}/ below --data-dir or ${ENVIRONMENT})",
-            *said,
-        )
+    advice = (
+        f"{source.name}: {target.name} is missing and could not be downloaded. To put it there by hand, save\n"
+        f"  {remote}\n  into {target.parent} (or into {source.folders[0]}/ below --data-dir or ${ENVIRONMENT})"
     )
-    raise DataError(message) if refused else DataNotFound(message)
+    raise (DataError if refused else DataNotFound)("\n".join((advice, *said)))
 
 
 def fetch(name: str, data_dir: Folder = None) -> list[Path]:
@@ -56,29 +52,25 @@ def fetch(name: str, data_dir: Folder = None) -> list[Path]:
 
     Downloads go to ``data_dir`` if given, otherwise to the user's cache. What needs no file gives [].
     """
-    source = SOURCES[known(name)]
-    if not source.files:
-        return []
-    found = {file: find(source, file.name, data_dir) for file in source.files}
-    missing = [file for file, path in found.items() if path is None]
-    if not missing:
-        return [path for path in found.values() if path is not None]
-    folder = _destination(source, data_dir)
-    if source.archive is not None:
+    source = known(name)
+    found = [find(source, file.name, data_dir) for file in source.files]
+    if source.archive is not None and None in found:
         archive = find(source, source.archive, data_dir)
-        return [archive or _download_archive(source, source.archive, folder)]
-    fetched = {file: _download_file(source, file, folder) for file in missing}
-    return [path or fetched[file] for file, path in found.items()]
+        return [archive or _download_archive(source, source.archive, _destination(source, data_dir))]
+    return [
+        path or _download_file(source, file, _destination(source, data_dir))
+        for file, path in zip(source.files, found, strict=True)
+    ]
 
 
 def _download_file(source: Source, file: KnownFile, folder: Path) -> Path:
     """One file, which is packed on the mirrors and plain here: pooch verifies what is inside."""
+    # Packing never makes a file much larger: gzip adds 5 bytes per 16 KiB at worst.
+    limit = file.size + file.size // 1000 + 1024
 
     def unpack(path: Path) -> bytes:
         return check_size(path, read_bounded(path, file.size), file)
 
-    # Packing never makes a file much larger: gzip adds 5 bytes per 16 KiB at worst.
-    limit = file.size + file.size // 1000 + 1024
     return _download(source, file.name + ".gz", folder / file.name, file.sha256, limit, unpack)
 
 
@@ -103,7 +95,7 @@ def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
 
     Ten seconds of xz (CIFAR-10) are spent once: copies are kept unpacked, by digest, in the user's cache.
     """
-    source = SOURCES[known(name)]
+    source = known(name)
     paths = fetch(name, data_dir)
     if paths[0].name == source.archive:
         unpacked = iterate_archive(paths[0], source)

@@ -6,21 +6,22 @@ import csv
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from cavity.data.errors import DataError, damaged
+import numpy as np
+from numpy.typing import NDArray
+
+from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
 from cavity.data.raw import Raw, encode_labels, split
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LABEL_NAMES = ("label", "target", "y", "class")
 DELIMITERS = (",", ";", "\t")
 
 #: Of the names of all columns, which are the features, and which is the label, if any.
 Choose: TypeAlias = Callable[[list[str]], tuple[list[int], int | None]]
+#: Features (samples, features), and labels (samples,) if a label was chosen.
+Columns: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.generic] | None]"
 
 
 def label_column(path: Path, columns: list[str], label: str | None) -> int:
@@ -32,18 +33,9 @@ def label_column(path: Path, columns: list[str], label: str | None) -> int:
         return columns.index(label)
     found = [i for i, name in enumerate(columns) if name.strip().lower() in LABEL_NAMES]
     if len(found) != 1:
-        raise damaged(
-            path,
-            f"has {len(found)} columns called {', '.join(LABEL_NAMES)}; give the label's name as label=…, "
-            f"one of {shown}",
-        )
+        hint = f"give the label's name as label=…, one of {shown}"
+        raise damaged(path, f"has {len(found)} columns called {', '.join(LABEL_NAMES)}; {hint}")
     return found[0]
-
-
-def _all_but_label(path: Path, columns: list[str], label: str | None) -> tuple[list[int], int]:
-    """The positions of the features, all columns but the label's, and of the label."""
-    target = label_column(path, columns, label)
-    return [number for number in range(len(columns)) if number != target], target
 
 
 def _is_number(text: str) -> bool:
@@ -54,82 +46,58 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def scan_csv(path: Path, choose: Choose) -> tuple[NDArray[np.float64], list[str]]:
-    """Features (samples, features) and labels of a table with a header line, of which ``choose`` picks the columns."""
-    import numpy as np
-
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline(1 << 20)
-            delimiter = max(DELIMITERS, key=first.count)
-            file.seek(0)
-            rows = csv.reader(file, delimiter=delimiter, strict=True)
-            columns = next(rows, [])
-            features, target = choose(columns)
-            values, labels = array("d"), []
-            for row in rows:
-                if not row:
-                    continue
-                if len(row) != len(columns):
-                    raise damaged(
-                        path,
-                        f"line {rows.line_num} has {len(row)} fields where the header has {len(columns)}",
-                    )
-                if target is not None:
-                    labels.append(row[target].strip())
-                try:
-                    values.extend(float(row[number]) for number in features)
-                except ValueError as error:
-                    raise damaged(path, f"line {rows.line_num}: {error}") from error
-    except DataError:
-        raise
-    except (OSError, ValueError, csv.Error) as error:
-        raise damaged(path, f"is not a readable table: {error}") from error
+def scan_csv(path: Path, choose: Choose) -> Columns:
+    """A table with a header line; its labels are text."""
+    with reading(path, "table", OSError, ValueError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline(1 << 20)
+        delimiter = max(DELIMITERS, key=first.count)
+        file.seek(0)
+        rows = csv.reader(file, delimiter=delimiter, strict=True)
+        columns = next(rows, [])
+        features, target = choose(columns)
+        values, labels = array("d"), []
+        for row in filter(None, rows):
+            if len(row) != len(columns):
+                found = f"line {rows.line_num} has {len(row)} fields"
+                raise damaged(path, f"{found} where the header has {len(columns)}")
+            if target is not None:
+                labels.append(row[target].strip())
+            try:
+                values.extend(float(row[number]) for number in features)
+            except ValueError as error:
+                raise damaged(path, f"line {rows.line_num}: {error}") from error
     if not values:
         raise damaged(path, f"holds {len(labels)} rows and {len(features)} features")
-    return np.frombuffer(values, np.float64).reshape(-1, len(features)), labels
-
-
-def read_csv(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Features (samples, columns − 1) and labels, as text, of a table with a header line."""
-    import numpy as np
-
-    def choose(columns: list[str]) -> tuple[list[int], int | None]:
-        if columns and all(_is_number(name) for name in columns):
-            raise damaged(path, "the first line holds numbers only; a header with column names is needed")
-        return _all_but_label(path, columns, label)
-
-    values, labels = scan_csv(path, choose)
+    x = np.frombuffer(values, np.float64).reshape(-1, len(features))
+    if target is None:
+        return x, None
     if "" in labels:
         raise damaged(path, f"row {labels.index('') + 1} has no label")
     # A NumPy array of text gives every row the room of the longest: one long field must not multiply.
-    longest = max(map(len, labels))
-    check_expansion(path, path.stat().st_size, 4 * longest * len(labels))
-    return values, np.array(labels)
+    check_expansion(path, path.stat().st_size, 4 * max(map(len, labels)) * len(labels))
+    return x, np.array(labels)
 
 
-def scan_parquet(path: Path, choose: Choose) -> tuple[NDArray[np.float64], NDArray[np.generic] | None]:
-    """Features (samples, features) and labels, in their own type, of which ``choose`` picks the columns.
+def scan_parquet(path: Path, choose: Choose) -> Columns:
+    """A parquet file; its labels keep their type.
 
     Columns of any other type than numbers are refused before they are read, and texts are read as a dictionary: a few
     bytes can stand for a long text in millions of rows.
     """
-    import numpy as np
-
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
-    try:
-        with pq.ParquetFile(path) as file:
-            names, types = list(file.schema_arrow.names), list(file.schema_arrow.types)
-            features, target = choose(names)
+    with reading(path, "parquet file", OSError, ValueError, TypeError, LookupError, pa.ArrowException):
+        schema = pq.read_schema(path)
+        names, types = list(schema.names), list(schema.types)
+        features, target = choose(names)
         for number in features:
             if not (pa.types.is_integer(types[number]) or pa.types.is_floating(types[number])):
                 raise damaged(path, f"column {names[number]!r} ({types[number]}) has other things in it than numbers")
-        as_texts = target is not None and _holds_text(types[target])
-        with pq.ParquetFile(path, read_dictionary=[names[target]] if as_texts and target is not None else []) as file:
+        texts = [names[target]] if target is not None and _holds_text(types[target]) else []
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
             rows = file.metadata.num_rows
             check_expansion(path, path.stat().st_size, 8 * rows * len(names))
             if not features or not rows:
@@ -142,10 +110,6 @@ def scan_parquet(path: Path, choose: Choose) -> tuple[NDArray[np.float64], NDArr
                 raise damaged(path, f"column {names[number]!r} lacks {column.null_count} numbers")
         x = np.stack([column.to_numpy().astype(np.float64) for column in columns], axis=1)
         return x, None if target is None else _labels(path, table.column(names[target]))
-    except DataError:
-        raise
-    except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
-        raise damaged(path, f"is not a readable parquet file: {error}") from error
 
 
 def _holds_text(kind: Any) -> bool:
@@ -162,7 +126,6 @@ def _holds_text(kind: Any) -> bool:
 
 def _labels(path: Path, column: Any) -> NDArray[np.generic]:
     """Numbers as they are; of texts only the dictionary is ever written out, until it is known how long they are."""
-    import numpy as np
     import pyarrow as pa
 
     if column.null_count:
@@ -178,17 +141,18 @@ def _labels(path: Path, column: Any) -> NDArray[np.generic]:
     return texts
 
 
-def read_parquet(path: Path, label: str | None) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Features (samples, columns − 1) and labels, in their own type, of a parquet file."""
-    x, labels = scan_parquet(path, lambda columns: _all_but_label(path, columns, label))
-    assert labels is not None
-    return x, labels
-
-
 def load_table(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
-    """A table, split here into training and test rows."""
-    read = read_parquet if path.suffix.lower() == ".parquet" else read_csv
-    x, labels = read(path, label)
+    """A table, split here into training and test rows; every column but the label is a feature."""
+    is_parquet = path.suffix.lower() == ".parquet"
+
+    def choose(columns: list[str]) -> tuple[list[int], int]:
+        if not is_parquet and columns and all(_is_number(name) for name in columns):
+            raise damaged(path, "the first line holds numbers only; a header with column names is needed")
+        target = label_column(path, columns, label)
+        return [number for number in range(len(columns)) if number != target], target
+
+    x, labels = (scan_parquet if is_parquet else scan_csv)(path, choose)
+    assert labels is not None
     y, classes = encode_labels(labels, path)
     train, test = split(x, y, test_fraction, seed)
     return Raw(path.stem, train, test, classes, "feature")

@@ -6,8 +6,7 @@ net.predict(pixels, names=True)            # class names
 """
 
 from cavity.packed.description import Description, InputCode, Weights
-from cavity.packed.errors import PackedError
-from cavity.packed.file import load
+from cavity.packed.file import PackedError, load
 from cavity.packed.network import PackedNetwork
 
 __all__ = ["Description", "InputCode", "PackedError", "PackedNetwork", "Weights", "load"]

@@ -72,11 +72,11 @@ class InputCode:
         """Samples (samples, features) → integers q; ValueError if the samples are invalid."""
         if self.kind == "pixels":
             return self._pixels(x)
+        assert self.mean is not None
+        assert self.std is not None
         values = x.astype(np.float64)
         if not np.isfinite(values).all():
             raise ValueError(f"X must be finite, it holds NaN or infinity among its {self.features} columns")
-        assert self.mean is not None
-        assert self.std is not None
         with np.errstate(over="ignore"):  # infinities are clipped like other large values
             scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
         limit = float(1 << (REAL_PLANES - 1))
@@ -85,10 +85,8 @@ class InputCode:
     def _pixels(self, x: NDArray[Any]) -> NDArray[np.uint8]:
         # NaN compares as false, so this also catches it.
         if x.dtype.kind == "f" and not (np.floor(x) == x).all():
-            raise ValueError(
-                f"X must hold whole pixel values from 0 to {self.white} in its {self.features} columns, "
-                "it holds fractions or NaN"
-            )
+            whole = f"whole pixel values from 0 to {self.white} in its {self.features} columns"
+            raise ValueError(f"X must hold {whole}, it holds fractions or NaN")
         low, high = x.min(), x.max()
         if not (low >= 0 and high <= self.white):
             raise ValueError(f"X must hold pixel values from 0 to {self.white}, got {low} to {high}")

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.packed.description import Description, InputCode, Weights
-from cavity.packed.errors import PackedError
 from cavity.packed.network import PackedNetwork
 
 MAGIC = b"\x89CAVITY\n"
@@ -34,6 +33,10 @@ DIGEST_BYTES = 32
 MAX_HEADER = 1 << 24
 LARGEST_PIXEL = 255
 LARGEST_SHIFT = 32
+
+
+class PackedError(ValueError):
+    """A packed network is of another kind or version, truncated or altered; the message says which."""
 
 
 def dumps(description: Description) -> bytes:
@@ -53,18 +56,13 @@ def dumps(description: Description) -> bytes:
         "classes": description.classes,
     }
     text = json.dumps(header, separators=(",", ":")).encode()
-    parts = [PREAMBLE.pack(MAGIC, VERSION, len(text)), text]
-    for statistic in (inputs.mean, inputs.std):
-        if statistic is not None:
-            parts.append(statistic.astype("<f8").tobytes())
-    parts.append(offsets.astype("<i4" if narrow else "<i8").tobytes())
+    arrays = [each.astype("<f8") for each in (inputs.mean, inputs.std) if each is not None]
+    arrays.append(offsets.astype("<i4" if narrow else "<i8"))
     for layer in description.layers:
-        for bits in (layer.sign, layer.mask):
-            if bits is not None:
-                parts.append(np.packbits(bits, axis=1, bitorder="little").tobytes())
-        if layer.bias is not None:
-            parts.append(layer.bias.astype(np.int8).tobytes())
-    content = b"".join(parts)
+        bits = [each for each in (layer.sign, layer.mask) if each is not None]
+        arrays += [np.packbits(each, axis=1, bitorder="little") for each in bits]
+        arrays += [] if layer.bias is None else [layer.bias.astype(np.int8)]
+    content = PREAMBLE.pack(MAGIC, VERSION, len(text)) + text + b"".join(array.tobytes() for array in arrays)
     return content + hashlib.sha256(content).digest()
 
 
@@ -121,8 +119,7 @@ class _Reader:
         taken, self.body = self.body[:size], self.body[size:]
         return np.frombuffer(taken, dtype)
 
-    def bits(self, shape: tuple[int, int]) -> NDArray[np.bool_]:
-        rows, columns = shape
+    def bits(self, rows: int, columns: int) -> NDArray[np.bool_]:
         octets = self.take(rows * ((columns + 7) // 8), "u1").reshape(rows, -1)
         bits = np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
         if bits[:, columns:].any():
@@ -143,6 +140,7 @@ def _flag(value: object) -> bool:
 
 
 def _assembled(header: dict[str, Any], body: _Reader) -> Description:
+    """The network that a header describes; its arrays are taken from the body in the order of ``dumps``."""
     inputs = _inputs(header, body)
     shapes = [_shape(layer["shape"]) for layer in header["layers"]]
     sizes = [inputs.features, *(outputs for outputs, _ in shapes)]
@@ -150,7 +148,7 @@ def _assembled(header: dict[str, Any], body: _Reader) -> Description:
         raise ValueError(f"layers of shapes {shapes} do not fit {inputs.features} inputs")
     wide = _whole(header["offset_bytes"], "offset_bytes", 4, 8)
     offsets = body.take(sizes[1], f"<i{wide}").astype(np.int64)
-    layers = tuple(_layer(layer, shape, body) for layer, shape in zip(header["layers"], shapes, strict=True))
+    layers = tuple(_layer(layer, *shape, body) for layer, shape in zip(header["layers"], shapes, strict=True))
     output, classes = header["output"], tuple(map(str, header["classes"]))
     if output not in ("argmax", "label") or (output == "label" and sizes[-1] != 1):
         raise ValueError(f"{sizes[-1]} outputs do not go with output {output!r}")
@@ -181,10 +179,10 @@ def _shape(shape: Any) -> tuple[int, int]:
     return outputs, inputs
 
 
-def _layer(about: dict[str, Any], shape: tuple[int, int], body: _Reader) -> Weights:
-    sign = body.bits(shape)
-    mask = body.bits(shape) if _flag(about["mask"]) else None
-    bias = body.take(shape[0], "i1") if _flag(about["bias"]) else None
+def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader) -> Weights:
+    sign = body.bits(outputs, inputs)
+    mask = body.bits(outputs, inputs) if _flag(about["mask"]) else None
+    bias = body.take(outputs, "i1") if _flag(about["bias"]) else None
     if bias is not None and not (np.abs(bias.astype(np.int16)) <= 1).all():
         raise ValueError("a bias is not -1, 0 or 1")
     return Weights(sign, mask, bias)

@@ -76,8 +76,10 @@ class PackedNetwork:
         widths = [[width for width, _ in description.inputs.groups]]
         widths += [[layer.shape[1]] for layer in description.layers[1:]]
         self._layers = [_Layer(*pair) for pair in zip(description.layers, widths, strict=True)]
-        self._widths = widths
-        self._samples_at_once = max(1, WORDS_AT_ONCE // max(self._words_per_sample()))
+        # 64-bit words of the largest intermediate result of each layer, per sample.
+        first, *above = (layer.sign.size for layer in self._layers)
+        words = max(first * description.inputs.planes, *above, 64 * self.n_features_in)
+        self._samples_at_once = max(1, WORDS_AT_ONCE // words)
 
     def __repr__(self) -> str:
         return f"PackedNetwork({'-'.join(map(str, self.description.sizes))}, {self.description.output})"
@@ -113,16 +115,14 @@ class PackedNetwork:
         if x.dtype.kind not in "biuf":
             raise ValueError(f"X must hold numbers, got an array of {x.dtype}")
         if x.ndim < 2 or len(x) == 0 or x[0].size != self.n_features_in:
-            raise ValueError(
-                f"X must have shape (samples, {self.n_features_in}): the network takes {self.n_features_in} columns, "
-                f"got {x.shape}"
-            )
+            n = self.n_features_in
+            raise ValueError(f"X must have shape (samples, {n}): the network takes {n} columns, got {x.shape}")
         return x.reshape(len(x), -1)
 
     def _scores(self, x: NDArray[Any]) -> NDArray[np.int64]:
         scores = self._first(self.description.inputs.encode(x))
-        for layer, widths in zip(self._layers[1:], self._widths[1:], strict=True):
-            scores = layer.scores(words_of(scores >= 0, widths))
+        for layer in self._layers[1:]:
+            scores = layer.scores(words_of(scores >= 0, [scores.shape[1]]))
         return scores
 
     def _first(self, q: NDArray[Any]) -> NDArray[np.int64]:
@@ -133,8 +133,3 @@ class PackedNetwork:
         for group, (_, factor) in zip(layer.groups, inputs.groups, strict=True):
             total += factor * np.tensordot(inputs.plane_weights(), layer.sums(planes, group), axes=1)
         return (total << self.description.shift) - self.description.offsets
-
-    def _words_per_sample(self) -> list[int]:
-        """64-bit words of the largest intermediate result of each layer."""
-        sizes = [layer.sign.size for layer in self._layers]
-        return [sizes[0] * self.description.inputs.planes, *sizes[1:], 64 * self.n_features_in]

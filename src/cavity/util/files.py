@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,31 +10,32 @@ from pathlib import Path
 LOCK = ".lock"
 
 
+def _write(path: Path, mode: str, content: bytes) -> None:
+    """Write and sync."""
+    with path.open(mode) as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file in one rename: temporary file in the same folder, synced, renamed, folder synced."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        _write(temporary, "wb", content)
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise OSError(
-            error.errno, f"{path} could not be written ({error.strerror}); what it held before is kept"
-        ) from error
+        failed = f"{path} could not be written ({error.strerror})"
+        raise OSError(error.errno, f"{failed}; what it held before is kept") from error
 
 
 def append_line(path: Path, line: str) -> None:
     """Add one line, synced."""
     try:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(line + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        _write(path, "ab", f"{line}\n".encode())
     except OSError as error:
         raise OSError(error.errno, f"{path} could not be written ({error.strerror})") from error
 
@@ -54,12 +54,13 @@ def _sync_folder(folder: Path) -> None:
 def new_folder(parent: Path, name: str) -> Path:
     """``parent/name-<number>`` with the first number that is free, made here."""
     parent.mkdir(exist_ok=True)
-    for number in itertools.count(1):
+    number = 1
+    while True:
         folder = parent / f"{name}-{number}"
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
             return folder
-    raise AssertionError("unreachable")
+        number += 1
 
 
 def require_free(folder: Path, mark: str, otherwise: str) -> None:
