@@ -57,13 +57,13 @@ def test_the_yardstick_learns_what_the_tuned_binarynet_learns():
 def test_the_clock_counts_its_steps_and_nothing_else(name, digits, monkeypatch):
     """Each step sleeps 10 ms, a score would raise: ten timed steps after one that leads in, twice."""
     trainer = build(name, [64, 11, 10], CPU, seed=0, compile=False)
-    plain = trainer._step
+    plain = trainer.learn
 
     def slow(x, y):
         time.sleep(0.01)
         return plain(x, y)
 
-    monkeypatch.setattr(trainer, "_step", slow)
+    monkeypatch.setattr(trainer, "learn", slow)
     data = digits.x_train[: 11 * 32], digits.y_train[: 11 * 32]
     for turn in (1, 2):
         assert train_seconds(trainer, data, 32, 10) >= 0.01
