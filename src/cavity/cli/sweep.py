@@ -84,14 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name not in SEARCHABLE:
             add_option(options, item)
     for name in SEARCHABLE:
-        searched.add_argument(
-            flag(name),
-            dest=name,
-            type=choices_or_widths if name == "hidden" else range_or_numbers,
-            metavar="N,N|N" if name == "hidden" else "LOW..HIGH",
-            default=argparse.SUPPRESS,
-            help=help_text(about[name]) if name in about else "rho of the last layer",
-        )
+        text = help_text(about[name]) if name in about else "rho of the last layer"
+        kind, metavar = (choices_or_widths, "N,N|N") if name == "hidden" else (range_or_numbers, "LOW..HIGH")
+        searched.add_argument(flag(name), type=kind, metavar=metavar, default=argparse.SUPPRESS, help=text)
 
 
 def asked(args: argparse.Namespace) -> tuple[Config, Space]:
@@ -157,18 +152,16 @@ def flag(name: str) -> str:
 
 
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from cavity.studies.sweep.progress import Display
     from cavity.studies.sweep.running import Listener, work
+    from cavity.studies.sweep.table import described
 
     if args.quiet:
         work(sweep, args.jobs, Listener())
         return
-    from rich.console import Console
-
-    from cavity.studies.sweep.progress import Display
-    from cavity.studies.sweep.table import described
-
-    done = sum(trial.state != "open" for trial in sweep.trials)
-    display = Display(Console(), sweep.plan, done)
+    display = Display(Console(), sweep.plan, sum(trial.state != "open" for trial in sweep.trials))
     display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)
