@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cavity.cli.parser import UsageError
-from cavity.cli.train import add_option, given_options, help_text, numbers, widths
+from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
 from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
 from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
@@ -29,17 +29,16 @@ from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
 if TYPE_CHECKING:
     from cavity.studies.sweep.folder import Sweep
 
-INTERRUPTED = 130
 FAILED = 1
 #: What may be given beside --resume.
 WITH_RESUME = ("trials", "jobs", "quiet", "data_dir")
 
 
-class Searched:
+class Searched(NamedTuple):
     """What was written for an option that can be searched: one ``value``, or a range or list of ``several``."""
 
-    def __init__(self, value: Any = None, several: Any = None) -> None:
-        self.value, self.several = value, several
+    value: Any = None
+    several: Any = None
 
 
 def range_or_numbers(text: str) -> Searched:
@@ -85,14 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name not in SEARCHABLE:
             add_option(options, item)
     for name in SEARCHABLE:
-        searched.add_argument(
-            flag(name),
-            dest=name,
-            type=choices_or_widths if name == "hidden" else range_or_numbers,
-            metavar="N,N|N" if name == "hidden" else "LOW..HIGH",
-            default=argparse.SUPPRESS,
-            help=help_text(about[name]) if name in about else "rho of the last layer",
-        )
+        text = help_text(about[name]) if name in about else "rho of the last layer"
+        kind, metavar = (choices_or_widths, "N,N|N") if name == "hidden" else (range_or_numbers, "LOW..HIGH")
+        searched.add_argument(flag(name), type=kind, metavar=metavar, default=argparse.SUPPRESS, help=text)
 
 
 def asked(args: argparse.Namespace) -> tuple[Config, Space]:
@@ -128,7 +122,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         _work(sweep, args)
     except KeyboardInterrupt:
-        _say(args, f"stopped; go on with: cavity sweep --resume {sweep.path}")
+        if not args.quiet:
+            print(f"stopped; go on with: cavity sweep --resume {sweep.path}")
         return INTERRUPTED
     return _publish(sweep, args)
 
@@ -147,9 +142,8 @@ def _resumed(args: argparse.Namespace) -> Sweep:
 
     given = {name for name, value in vars(args).items() if value is not None and value is not False}
     for name in given - {"resume", *WITH_RESUME}:
-        raise UsageError(
-            f"{flag(name)} does not go with --resume, which goes on with what {args.resume}/sweep.toml says"
-        )
+        plan = f"{args.resume}/sweep.toml"
+        raise UsageError(f"{flag(name)} does not go with --resume, which goes on with what {plan} says")
     return reopen(args.resume, trials=args.trials, data_dir=getattr(args, "data_dir", None))
 
 
@@ -158,52 +152,42 @@ def flag(name: str) -> str:
 
 
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from cavity.studies.sweep.progress import Display
     from cavity.studies.sweep.running import Listener, work
+    from cavity.studies.sweep.table import described
 
     if args.quiet:
         work(sweep, args.jobs, Listener())
         return
-    from rich.console import Console
-
-    from cavity.studies.sweep.progress import Display
-    from cavity.studies.sweep.table import described
-
-    done = sum(trial.state != "open" for trial in sweep.trials)
-    display = Display(Console(), sweep.plan, done)
+    display = Display(Console(), sweep.plan, sum(trial.state != "open" for trial in sweep.trials))
     display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.quiet:
-        print(text)
 
 
 def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
     """Draw the picture, show the best trials, and say what to do with them."""
     from rich.console import Console
 
-    from cavity.studies.sweep.folder import BEST, PICTURE, best, describe
+    from cavity.studies.sweep.folder import BEST, PICTURE, best
     from cavity.studies.sweep.plot import save_picture
     from cavity.studies.sweep.table import mattered, summary, table
 
-    trials = sweep.trials
-    paths, found = save_picture(sweep.plan, trials, sweep.path / PICTURE)
+    plan, trials = sweep.plan, sweep.trials
+    paths, found = save_picture(plan, trials, sweep.path / PICTURE)
     first = best(trials)
     if args.quiet:
         print(sweep.path)
         return FAILED if first is None else 0
-    console = Console(markup=False, highlight=False)
-    console.print(table(sweep.plan, trials), soft_wrap=True)
-    console.print(f"{summary(trials)}; {mattered(found)}", soft_wrap=True)
-    console.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
+    lines = [table(plan, trials), f"{summary(trials)}; {mattered(found)}", "written: " + ", ".join(map(str, paths))]
     if first is None:
-        console.print("no trial is complete, so there is no best one", soft_wrap=True)
-        return FAILED
-    console.print(
-        f"best: trial {first.number}, validation {describe(sweep.plan, first.value)}; train it on the whole training "
-        f"set with: cavity train --config {sweep.path / BEST} --out RUN",
-        soft_wrap=True,
-    )
-    return 0
+        lines.append("no trial is complete, so there is no best one")
+    else:
+        lines.append(
+            f"best: trial {first.number}, validation {plan.words} {plan.shown(first.value)}; train it on the whole "
+            f"training set with: cavity train --config {sweep.path / BEST} --out RUN"
+        )
+    Console(markup=False, highlight=False).print("\n".join(lines), soft_wrap=True)
+    return FAILED if first is None else 0

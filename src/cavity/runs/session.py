@@ -82,7 +82,7 @@ class Session:
             self.run.path / CHECKPOINT, seconds=checkpoint_seconds, config=config.as_dict(), task=Task.of(data)
         )
         team, leads = trainer.team, self.leads
-        with only_writer(self.run.path) if leads else contextlib.nullcontext(), _threads(config.threads):
+        with only_writer(self.run.path) if leads else contextlib.nullcontext(), threads(config.threads):
             self.restore()
             if team is not None:
                 # Nobody writes before everybody has read.
@@ -119,7 +119,7 @@ class Session:
 
 
 @contextlib.contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """That many threads in torch: sums are rounded in an order that depends on it."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if number is None else number)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from cavity.analysis.metrics import EpochRecord, percent_wrong
+from cavity.analysis.metrics import percent_wrong
 from cavity.studies.bench.contenders import build, title_of
-from cavity.studies.bench.timing import nobody
-from cavity.training.callbacks import Callback
+from cavity.studies.bench.timing import WithinEpoch
 
 #: Looks at the test error in an epoch.
 LOOKS = 10
@@ -32,17 +32,14 @@ class TimeToAccuracy:
     epochs: int
 
 
-class _Watch(Callback):
-    """Looks at the test error every few steps and ends a fit at the target, or with the epoch before it is scored.
-
-    Looking is not training, and the trainer's clock does not run then.
-    """
+class _Watch(WithinEpoch):
+    """Looks at the test error every few steps and ends a fit at the target, or with the epoch. Looking is not training,
+    and the trainer's clock does not run then."""
 
     def __init__(self, target: float, test: Pair, steps_per_epoch: int) -> None:
         self.target, self.test, self.steps_per_epoch = target, test, steps_per_epoch
         self.every = max(1, steps_per_epoch // LOOKS)
-        self.error, self.seconds, self.epochs = 100.0, 0.0, 0
-        self.reached = False
+        self.error, self.seconds, self.epochs, self.reached = 100.0, 0.0, 0, False
         self._finished_epochs = 0.0
 
     def on_step(self, trainer: Any, info: Any) -> None:
@@ -57,9 +54,6 @@ class _Watch(Callback):
             self.epochs += 1
         trainer.stop = self.reached or ended
 
-    def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
-        raise AssertionError("the watch must end the fit before the epoch is scored")
-
 
 def time_to_accuracy(
     names: Sequence[str],
@@ -72,17 +66,15 @@ def time_to_accuracy(
     epochs: int,
     seed: int,
     compile: bool,
-    tell: Callable[[str], object] = nobody,
+    tell: Callable[[str], object] = lambda text: None,
 ) -> list[TimeToAccuracy]:
     """Every contender on the same data and batches, an epoch each in turn, until it is there or ``epochs`` are done;
-    ``tell`` is told where each stands.
-
-    What is compiled is compiled before the clock starts, on trainers that are thrown away.
-    """
-    device = train[0].device
+    ``tell`` is told where each stands."""
+    fresh = partial(build, sizes=sizes, device=train[0].device, seed=seed, compile=compile)
+    # What is compiled is compiled before the clock starts, on trainers that are thrown away.
     for name in names:
-        build(name, sizes, device, seed=seed, compile=compile).step(train[0][:batch_size], train[1][:batch_size])
-    trainers = {name: build(name, sizes, device, seed=seed, compile=compile) for name in names}
+        fresh(name).step(train[0][:batch_size], train[1][:batch_size])
+    trainers = {name: fresh(name) for name in names}
     watches = {name: _Watch(target, test, len(train[0]) // batch_size) for name in names}
     for epoch in range(1, epochs + 1):
         for name in names:
@@ -90,15 +82,8 @@ def time_to_accuracy(
                 trainers[name].fit(train, epochs=1, batch_size=batch_size, callbacks=[watches[name]])
                 trainers[name].batch = 0
                 tell(f"{title_of(name)}: {watches[name].error:.2f} % in epoch {epoch}")
-    return [
-        TimeToAccuracy(
-            algorithm=name,
-            batch_size=batch_size,
-            target=target,
-            seconds=watch.seconds if watch.reached else None,
-            steps=trainers[name].steps if watch.reached else None,
-            error=watch.error,
-            epochs=watch.epochs,
-        )
-        for name, watch in watches.items()
-    ]
+    rows = []
+    for name, watch in watches.items():
+        seconds, steps = (watch.seconds, trainers[name].steps) if watch.reached else (None, None)
+        rows.append(TimeToAccuracy(name, batch_size, target, seconds, steps, watch.error, watch.epochs))
+    return rows

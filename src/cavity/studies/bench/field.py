@@ -29,7 +29,6 @@ class Field:
     dataset: str
     train: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
-    device: torch.device
     compile: bool
 
 
@@ -45,16 +44,10 @@ def prepare(args: Options, say: Callable[[str], object]) -> Field:
     found = dataset(args.dataset, args.data_dir, args.two_class)
     if args.time_to_accuracy is not None and found.name == RANDOM:
         raise ValueError("time to accuracy needs data with something to learn, not random numbers: give --dataset")
-    device = torch.device(args.device)
-    return Field(
-        names=names,
-        sizes=[found.n_features, *args.hidden, 1 if args.two_class else found.n_classes],
-        dataset=found.name,
-        train=(found.x_train.to(device), found.y_train.to(device)),
-        test=(found.x_test.to(device), found.y_test.to(device)),
-        device=device,
-        compile=problem is None,
-    )
+    sizes = [found.n_features, *args.hidden, 1 if args.two_class else found.n_classes]
+    train = found.x_train.to(args.device), found.y_train.to(args.device)
+    test = found.x_test.to(args.device), found.y_test.to(args.device)
+    return Field(names, sizes, found.name, train, test, compile=problem is None)
 
 
 def dataset(name: str | None, data_dir: str | None, two_class: bool) -> Dataset:

@@ -7,16 +7,14 @@ is ``torch.compile`` of the module.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from cavity.baselines.classifier import Classifier, cross_entropy
+from cavity.baselines.binarynet import BinaryNet
+from cavity.baselines.classifier import cross_entropy
 from cavity.baselines.trainer import BaselineTrainer
 
 #: The paper's.
@@ -43,44 +41,14 @@ def sign_through(z: Tensor) -> Tensor:
     return binary
 
 
-class BinaryLinear(nn.Module):
-    """z = sign(w) x/√N."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs))
-        self.scale = 1 / math.sqrt(inputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, sign_through(self.weight)) * self.scale
-
-
-class IdiomaticBinaryNet(Classifier):
-    """A perceptron ``inputs``-``hidden``-``outputs`` of binary weights and activations."""
-
-    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int, *, seed: int = 0) -> None:
-        super().__init__(inputs, outputs)
-        self.layers = nn.ModuleList(BinaryLinear(*pair) for pair in pairwise([inputs, *hidden, outputs]))
-        generator = torch.Generator().manual_seed(seed)
-        for w in self.parameters():
-            nn.init.xavier_uniform_(w, generator=generator)
+class IdiomaticBinaryNet(BinaryNet):
+    """The same network and start, with z = sign(w) x/√N written down as it stands."""
 
     def logits(self, x: Tensor) -> Tensor:
-        *hidden, last = self.layers
-        for layer in hidden:
-            x = sign_through(layer(x))
-        scores: Tensor = last(x)
-        return scores
-
-    def bayesian_logits(self, x: Tensor) -> Tensor:
-        return self.logits(x)
-
-    @torch.no_grad()
-    def point_weights(self) -> list[Tensor]:
-        return [w.sign() for w in self.parameters()]
-
-    def mean_weights(self) -> list[Tensor]:
-        return self.point_weights()
+        *hidden, (last, last_scale) = zip(self.weights, self.scales, strict=True)
+        for w, scale in hidden:
+            x = sign_through(F.linear(x, sign_through(w)) * scale)
+        return F.linear(x, sign_through(last)) * last_scale
 
 
 class IdiomaticTrainer(BaselineTrainer):

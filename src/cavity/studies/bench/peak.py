@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import accumulate
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -27,7 +28,7 @@ def peak_bytes(make: Callable[[], Run], device: torch.device) -> int | None:
     """
     if device.type == "cuda":
         return _counted_by_device(make, device)
-    return _highest(_changes(make)) if device.type == "cpu" else None
+    return max(accumulate(_changes(make), initial=0)) if device.type == "cpu" else None
 
 
 def _counted_by_device(make: Callable[[], Run], device: torch.device) -> int:
@@ -56,12 +57,3 @@ def _changes(make: Callable[[], Run]) -> list[int]:
     (mark,) = [event for event in events if event.name() == MARK]
     within = [event for event in events if mark.start_ns() <= event.start_ns() <= mark.end_ns()]
     return [event.nbytes() for event in within if event.name() == "[memory]"]
-
-
-def _highest(changes: list[int]) -> int:
-    """The largest running sum, at least 0."""
-    total = highest = 0
-    for change in changes:
-        total += change
-        highest = max(highest, total)
-    return highest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,22 +19,19 @@ if TYPE_CHECKING:
 COLOURS = {"binarynet": "black", "binarynet-compiled": "dimgray", "binarynet-tuned": "silver", "bp-exact": "tab:red"}
 MARKERS = "osXv^DP*<>"
 
-Curve = Sequence[tuple[int, float]]
+#: Algorithm → (batch size, seconds per epoch), in order of batch size.
+Curves = Mapping[str, list[tuple[int, float]]]
 
 
-def curves(result: Result) -> dict[str, list[tuple[int, float]]]:
-    """Algorithm → (batch size, seconds per epoch), in order of batch size."""
+def curves(result: Result) -> Curves:
     found: dict[str, list[tuple[int, float]]] = {}
     for timing in sorted(result.timings, key=lambda timing: timing.batch_size):
         found.setdefault(timing.algorithm, []).append((timing.batch_size, timing.seconds_per_epoch))
     return found
 
 
-def paper_curves() -> dict[str, list[tuple[int, float]]]:
-    """The same from the paper."""
-    return {
-        name: list(zip(paper.BATCH_SIZES, seconds, strict=True)) for name, seconds in paper.SECONDS_PER_EPOCH.items()
-    }
+def paper_curves() -> Curves:
+    return {name: list(zip(paper.BATCH_SIZES, times, strict=True)) for name, times in paper.SECONDS_PER_EPOCH.items()}
 
 
 def draw(result: Result, path: Path) -> None:
@@ -45,26 +42,19 @@ def draw(result: Result, path: Path) -> None:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     ours, theirs = figure.subplots(1, 2, sharex=True, sharey=True)
-    network = "-".join(map(str, result.network))
+    network, papers = ("-".join(map(str, sizes)) for sizes in (result.network, paper.NETWORK))
     _half(ours, curves(result), f"cavity: {network}, {result.dataset}\n{result.machine}")
-    shape = "-".join(map(str, paper.NETWORK))
-    _half(theirs, paper_curves(), f"paper: {shape}, fashion-mnist\n{paper.MACHINE}")
+    _half(theirs, paper_curves(), f"paper: {papers}, fashion-mnist\n{paper.MACHINE}")
     ours.set_ylabel("seconds per epoch")
     figure.savefig(path, dpi=150)
 
 
-def style(name: str) -> tuple[str, str]:
-    """Colour and marker, the same in both halves."""
-    everybody = names()
-    colour = COLOURS[name] if name in COLOURS else ALGORITHMS[name].colour
-    return colour, MARKERS[everybody.index(name) % len(MARKERS)]
-
-
-def _half(axes: Axes, lines: Mapping[str, Curve], title: str) -> None:
+def _half(axes: Axes, lines: Curves, title: str) -> None:
+    """Colours and markers are the same in both halves."""
     for name, points in lines.items():
-        color, marker = style(name)
-        sizes, seconds = zip(*points, strict=True)
-        axes.loglog(sizes, seconds, color=color, marker=marker, label=title_of(name))
+        colour = COLOURS[name] if name in COLOURS else ALGORITHMS[name].colour
+        marker = MARKERS[names().index(name) % len(MARKERS)]
+        axes.loglog(*zip(*points, strict=True), color=colour, marker=marker, label=title_of(name))
     axes.set_xlabel("batch size")
     axes.set_title(title, fontsize=9)
     axes.grid(alpha=0.3)

@@ -46,10 +46,6 @@ class LayerProducts(NamedTuple):
     half: int = 0
 
     @property
-    def total(self) -> int:
-        return self.up + self.down + self.weights
-
-    @property
     def counts(self) -> tuple[int, ...]:
         """Products of each kind in full precision, and in half."""
         down_half = min(self.half, self.down)
@@ -75,7 +71,7 @@ def needed(sizes: Sequence[int], corrections: Sequence[Corrections], variances: 
 
 def operations(layers: Sequence[LayerProducts], batch_size: int) -> int:
     """Floating-point operations of all products."""
-    return sum(2 * batch_size * layer.outputs * layer.inputs * layer.total for layer in layers)
+    return sum(2 * batch_size * layer.outputs * layer.inputs * sum(layer.counts) for layer in layers)
 
 
 def wait(device: torch.device) -> None:

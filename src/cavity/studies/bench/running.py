@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-import torch
 from rich.console import Console
 
 from cavity.engine.choosing import INTERVAL
+from cavity.runs.session import threads
 from cavity.studies.bench.accuracy import TimeToAccuracy, time_to_accuracy
 from cavity.studies.bench.field import Field, prepare
 from cavity.studies.bench.machine import describe
@@ -56,7 +54,7 @@ def timings(field: Field, options: Options, console: Console) -> Result:
                 compile=field.compile,
                 tell=lambda done, task=task: shown.update(task, completed=done),  # type: ignore[misc]
             )
-    return Result(describe(field.device), field.dataset, field.sizes, steps, options.repeats, found, [])
+    return Result(describe(field.train[0].device), field.dataset, field.sizes, steps, options.repeats, found, [])
 
 
 def accuracies(field: Field, options: Options, console: Console) -> list[TimeToAccuracy]:
@@ -75,14 +73,3 @@ def accuracies(field: Field, options: Options, console: Console) -> list[TimeToA
             compile=field.compile,
             tell=status.update,
         )
-
-
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Inside, torch uses ``count`` threads if it is given; outside, as many as before."""
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(count or before)
-        yield
-    finally:
-        torch.set_num_threads(before)

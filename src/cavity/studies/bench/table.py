@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -42,47 +44,36 @@ def timing_table(result: Result) -> Table:
     """
     network = "-".join(map(str, result.network))
     caption = f"best of {result.repeats} turns, {result.machine}"
-    table = Table(title=f"{network}, {result.dataset}", caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("batch", justify="right", no_wrap=True)
-    table.add_column("algorithm", no_wrap=True)
-    for title in ("order", "ms/step", "ratio", "tuned", "share", "peak MB"):
-        table.add_column(title, justify="right", no_wrap=True)
-    sizes = [timing.batch_size for timing in result.timings]
-    for place, timing in enumerate(result.timings):
-        last = place + 1 == len(sizes) or sizes[place + 1] != timing.batch_size
-        table.add_row(*timing_row(timing), end_section=last)
+    titles = ("batch", "algorithm", "order", "ms/step", "ratio", "tuned", "share", "peak MB")
+    table = _table(f"{network}, {result.dataset}", caption, titles)
+    for _, section in groupby(result.timings, lambda timing: timing.batch_size):
+        for timing in section:
+            table.add_row(
+                str(timing.batch_size),
+                title_of(timing.algorithm),
+                series_note(timing),
+                f"{1e3 * timing.seconds_per_step:.3g}",
+                "–" if timing.ratio is None else f"{timing.ratio:.2f}",
+                "–" if timing.ratio_tuned is None else f"{timing.ratio_tuned:.2f}",
+                f"{100 * timing.product_share:.0f} %",
+                "–" if timing.peak_bytes is None else f"{timing.peak_bytes / 1e6:.3g}",
+            )
+        table.add_section()
     return table
-
-
-def timing_row(timing: Timing) -> list[str]:
-    return [
-        str(timing.batch_size),
-        title_of(timing.algorithm),
-        series_note(timing),
-        f"{1e3 * timing.seconds_per_step:.3g}",
-        "–" if timing.ratio is None else f"{timing.ratio:.2f}",
-        "–" if timing.ratio_tuned is None else f"{timing.ratio_tuned:.2f}",
-        f"{100 * timing.product_share:.0f} %",
-        "–" if timing.peak_bytes is None else f"{timing.peak_bytes / 1e6:.3g}",
-    ]
 
 
 def series_note(timing: Timing) -> str:
     """The orders of the series of the layers, such as "3 2 –", with "½" where their products are of half precision;
     nothing where no layer has one."""
-    orders = " ".join(str(order) if order else "–" for order in timing.series_orders)
-    return (f"{orders} ½" if timing.half_products else orders) if any(timing.series_orders) else ""
+    orders = [str(order) if order else "–" for order in timing.series_orders]
+    return " ".join([*orders, "½"] if timing.half_products else orders) if any(timing.series_orders) else ""
 
 
 def accuracy_table(result: Result) -> Table:
     """Seconds of training to the target, one row for each algorithm."""
-    target, batch_size = result.times_to_accuracy[0].target, result.times_to_accuracy[0].batch_size
-    table = Table(
-        title=f"time to {target:g} % test error, batch {batch_size}", caption="training time only", box=SIMPLE_HEAD
-    )
-    table.add_column("algorithm")
-    for title in ("seconds", "steps", "test error"):
-        table.add_column(title, justify="right")
+    first = result.times_to_accuracy[0]
+    title = f"time to {first.target:g} % test error, batch {first.batch_size}"
+    table = _table(title, "training time only", ("algorithm", "seconds", "steps", "test error"))
     for row in result.times_to_accuracy:
         table.add_row(
             title_of(row.algorithm),
@@ -90,4 +81,11 @@ def accuracy_table(result: Result) -> Table:
             "–" if row.steps is None else str(row.steps),
             f"{row.error:.2f} %",
         )
+    return table
+
+
+def _table(title: str, caption: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="left" if column == "algorithm" else "right", no_wrap=True)
     return table

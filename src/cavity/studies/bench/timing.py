@@ -40,28 +40,24 @@ class Timing:
     peak_bytes: int | None
 
 
-class _Clock(Callback):
-    """Times ``steps`` steps of a fit from the inside, after one that leads in, then stops it."""
-
-    def __init__(self, steps: int, device: torch.device) -> None:
-        self.left, self.device = steps, device
-        self.started = self.seconds = 0.0
-
-    def on_step(self, trainer: Any, info: Any) -> None:
-        if self.started and self.left:
-            self.left -= 1
-        if self.left and self.started:
-            return
-        wait(self.device)
-        now = time.perf_counter()
-        if self.left:
-            self.started = now
-        else:
-            self.seconds = now - self.started
-            trainer.stop = True
+class WithinEpoch(Callback):
+    """A listener that stops a fit before its epoch is scored: scoring is not what is timed."""
 
     def on_epoch(self, trainer: Any, record: EpochRecord) -> None:
-        raise AssertionError("the clock must stop before the epoch ends")
+        raise AssertionError("the fit must be stopped before the epoch ends")
+
+
+class _Clock(WithinEpoch):
+    """The times before and after ``steps`` steps of a fit, which follow one that leads in; then it is stopped."""
+
+    def __init__(self, steps: int, device: torch.device) -> None:
+        self.steps, self.device, self.times = steps, device, list[float]()
+
+    def on_step(self, trainer: Any, info: Any) -> None:
+        if trainer.batch in (1, self.steps + 1):
+            wait(self.device)
+            self.times.append(time.perf_counter())
+        trainer.stop = trainer.batch > self.steps
 
 
 def train_seconds(trainer: AnyTrainer, data: tuple[Tensor, Tensor], batch_size: int, steps: int) -> float:
@@ -69,17 +65,14 @@ def train_seconds(trainer: AnyTrainer, data: tuple[Tensor, Tensor], batch_size: 
     from shuffled indices to new weights."""
     clock = _Clock(steps, data[0].device)
     trainer.fit(data, epochs=trainer.epoch + 1, batch_size=batch_size, callbacks=[clock])
-    # The next turn shuffles anew and leaves no record: scoring is not what is timed.
+    # The next turn shuffles anew.
     trainer.batch = 0
-    return clock.seconds / steps
-
-
-def nobody(_: object) -> None:
-    """Listens to nothing."""
+    started, ended = clock.times
+    return (ended - started) / steps
 
 
 def best_of_turns(
-    turns: Mapping[str, Callable[[], float]], repeats: int, tell: Callable[[int], object] = nobody
+    turns: Mapping[str, Callable[[], float]], repeats: int, tell: Callable[[int], object] = lambda over: None
 ) -> dict[str, float]:
     """The least that each turn returned, when all were taken one after the other, ``repeats`` times. ``tell`` is told
     how many are over, from 0 on."""
@@ -107,7 +100,7 @@ def measure(
     repeats: int,
     seed: int,
     compile: bool,
-    tell: Callable[[int], object] = nobody,
+    tell: Callable[[int], object] = lambda over: None,
 ) -> list[Timing]:
     """Every contender at one batch size on data (x, y), ``steps`` steps a turn or as many as an epoch holds; ``tell``
     is told how many turns are over."""
@@ -117,17 +110,15 @@ def measure(
     steps = min(steps, samples // batch_size - 1)
     data = data[0][: batch_size * (steps + 1)], data[1][: batch_size * (steps + 1)]
     batch = data[0][:batch_size], data[1][:batch_size]
-
-    def warm(name: str) -> AnyTrainer:
-        trainer = build(name, sizes, device, seed=seed, compile=compile)
-        for _ in range(WARM_UP):
-            trainer.step(*batch)
-        return trainer
+    fresh = partial(build, sizes=sizes, device=device, seed=seed, compile=compile)
 
     def stepper(name: str) -> Callable[[], object]:
-        return partial(build(name, sizes, device, seed=seed, compile=compile).step, *batch)
+        return partial(fresh(name).step, *batch)
 
-    trainers = {name: warm(name) for name in names}
+    trainers = {name: fresh(name) for name in names}
+    for trainer in trainers.values():
+        for _ in range(WARM_UP):
+            trainer.step(*batch)
     products = BareProducts(sizes, batch_size, device)
     turns: dict[str, Callable[[], float]] = {
         name: partial(train_seconds, trainer, data, batch_size, steps) for name, trainer in trainers.items()

@@ -56,40 +56,24 @@ class Sweep:
         """Write ``best.toml``, ready for ``cavity train --config``."""
         import tomli_w
 
-        sizes, plan = self.plan.sizes, self.plan
-        head = [
-            f"The best trial of a sweep, number {trial.number}: {describe(plan, trial.value)} on {sizes.validation} "
-            f"samples held out of the training set,",
-            f"trained on the other {sizes.train}. On the whole training set:",
-            "cavity train --config <this file> --out <a new folder>",
-        ]
+        plan = self.plan
+        text = (
+            f"# The best trial of a sweep, number {trial.number}: {plan.words} {plan.shown(trial.value)} on "
+            f"{plan.sizes.validation} samples held out of the training set,\n"
+            f"# trained on the other {plan.sizes.train}. On the whole training set:\n"
+            "# cavity train --config <this file> --out <a new folder>\n"
+        )
         if "rho" in plan.space.search:
-            head.append(
-                "rho - 1 is smaller than in the trial as there are more mini-batches: their product is the same."
+            text += (
+                "# rho - 1 is smaller than in the trial as there are more mini-batches: their product is the same.\n"
             )
-        text = "".join(f"# {line}\n" for line in head) + tomli_w.dumps(plan.transferred(trial.values).as_dict())
-        write_whole(self.path / BEST, text.encode())
+        write_whole(self.path / BEST, (text + tomli_w.dumps(plan.transferred(trial.values).as_dict())).encode())
 
 
 def best(trials: list[Trial]) -> Trial | None:
     """The first of the complete trials with the smallest objective."""
     complete = [trial for trial in trials if trial.state == "complete" and trial.value is not None]
     return min(complete, key=lambda trial: trial.value or 0.0, default=None)
-
-
-def describe(plan: Plan, value: float | None) -> str:
-    """``error 3.14 %`` or ``NLL 0.123``."""
-    if value is None:
-        return "–"
-    words = {"error": "error", "error-bayes": "Bayesian error", "nll": "NLL"}
-    return f"{words[plan.objective]} {number(plan, value)}"
-
-
-def number(plan: Plan, value: float | None) -> str:
-    """The objective with its unit."""
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if plan.objective == "nll" else f"{value:.2f} %"
 
 
 def open_sweep(path: str | os.PathLike[str]) -> Sweep:

@@ -18,8 +18,6 @@ import numpy as np
 from cavity.studies.sweep.space import Choices
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cavity.studies.sweep.plan import Plan
     from cavity.studies.sweep.study import Trial
 
@@ -51,37 +49,25 @@ def importances(plan: Plan, trials: Sequence[Trial]) -> list[Importance]:
     Pruned trials count with the objective at which they were ended: without them, a value that is always pruned would
     not matter. Results enter by their ranks, so that a few very bad ones do not outweigh all others.
     """
+    from sklearn.ensemble import ExtraTreesRegressor
+
     measured = [trial for trial in trials if trial.value is not None]
-    results = _ranks([trial.value for trial in measured if trial.value is not None])
-    if len(measured) < FEWEST or np.ptp(results) == 0:
+    _, places, counts = np.unique([trial.value for trial in measured], return_inverse=True, return_counts=True)
+    if len(measured) < FEWEST or len(counts) == 1:
         return []
+    # Equal results share the mean of their places.
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
     columns = []
     for axis in plan.axes:
         found = [trial.coordinates[axis.key] for trial in measured]
         columns.append([axis.words.index(word) for word in found] if isinstance(axis, Choices) else found)
-    own, doubles = _shares(np.array(columns, dtype=float).T, results, plan.config.seed)
-    each = zip(plan.axes, own.mean(axis=0).tolist(), doubles.max(axis=0).tolist(), strict=True)
-    return sorted((Importance(axis.name, *shares) for axis, *shares in each), key=lambda item: -item.share)
-
-
-def _shares(
-    values: NDArray[np.float64], results: NDArray[np.float64], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The shares of options and of their doubles, each (DOUBLES, options); values are (trials, options)."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    options, generator = values.shape[1], np.random.default_rng(seed)
-    rounds = []
+    values = np.array(columns, dtype=float).T
+    generator, rounds = np.random.default_rng(plan.config.seed), []
     for number in range(DOUBLES):
         forest = ExtraTreesRegressor(TREES, min_samples_leaf=SMALLEST_LEAF, random_state=number)
-        forest.fit(np.hstack([values, generator.permuted(values, axis=0)]), results)
+        forest.fit(np.hstack([values, generator.permuted(values, axis=0)]), ranks)
         rounds.append(forest.feature_importances_)
-    shares = np.array(rounds)
-    return shares[:, :options], shares[:, options:]
-
-
-def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """1 for the smallest; equal ones share the mean of their places."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
-    return middle[places]
+    # (DOUBLES, options) each.
+    own, doubles = np.hsplit(np.array(rounds), 2)
+    each = zip(plan.axes, own.mean(axis=0).tolist(), doubles.max(axis=0).tolist(), strict=True)
+    return sorted((Importance(axis.name, *shares) for axis, *shares in each), key=lambda item: -item.share)

@@ -12,8 +12,12 @@ from cavity.runs.config import Config, completed
 from cavity.studies.sweep.space import Axis, Space, Widths
 from cavity.training.recipes import LAST_RHO
 
-#: What trials are judged by, on the validation set, and what it is called in the record of an epoch.
-OBJECTIVES = {"error": "test_error", "error-bayes": "test_error_bayes", "nll": "test_nll"}
+#: What trials are judged by, on the validation set: what it is called in the record of an epoch, and in words.
+OBJECTIVES = {
+    "error": ("test_error", "error"),
+    "error-bayes": ("test_error_bayes", "Bayesian error"),
+    "nll": ("test_nll", "NLL"),
+}
 #: The share of the training set that trials are judged by.
 VALIDATION = 0.2
 TRIALS = 40
@@ -49,7 +53,18 @@ class Plan:
     @property
     def metric(self) -> str:
         """What the objective is called in the record of an epoch."""
-        return OBJECTIVES[self.objective]
+        return OBJECTIVES[self.objective][0]
+
+    @property
+    def words(self) -> str:
+        """What the objective is called in tables and plots."""
+        return OBJECTIVES[self.objective][1]
+
+    def shown(self, value: float | None) -> str:
+        """A value of the objective with its unit."""
+        if value is None:
+            return "–"
+        return f"{value:.4f}" if self.objective == "nll" else f"{value:.2f} %"
 
     @property
     def axes(self) -> list[Axis]:

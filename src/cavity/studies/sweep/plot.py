@@ -17,7 +17,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 from cavity.report.palette import LIGHT
 from cavity.report.plots import INK, RULE, STYLE
 from cavity.studies.experiments.plots import PANEL, save
-from cavity.studies.sweep.folder import best, describe
+from cavity.studies.sweep.folder import best
 from cavity.studies.sweep.importance import FEWEST, importances
 from cavity.studies.sweep.space import AroundOne, Axis, BelowOne, Choices, Logarithmic
 from cavity.studies.sweep.table import TITLES, summary
@@ -56,21 +56,16 @@ def draw(plan: Plan, trials: Sequence[Trial], found: Sequence[Importance]) -> Fi
         for place, (panel, axis) in enumerate(zip(panels[1:], axes, strict=True), start=1):
             _scatter(panel, axis, measured)
             if place == 1 or place % columns == 0:
-                panel.set_ylabel(_objective(plan))
+                panel.set_ylabel(f"validation {plan.words}{'' if plan.objective == 'nll' else ' (%)'}")
         first = best(list(trials))
-        title = (
-            f"{Path(plan.config.dataset).name}, {plan.config.algorithm}, {plan.config.epochs} epochs; {summary(trials)}"
-        )
-        result = "" if first is None else f"best: {describe(plan, first.value)} (trial {first.number})"
-        figure.suptitle(f"{title}\n{result}", fontsize=10)
+        config = plan.config
+        title = f"{Path(config.dataset).name}, {config.algorithm}, {config.epochs} epochs; {summary(trials)}\n"
+        if first is not None:
+            title += f"best: {plan.words} {plan.shown(first.value)} (trial {first.number})"
+        figure.suptitle(title, fontsize=10)
         handles, labels = panels[1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
-
-
-def _objective(plan: Plan) -> str:
-    words = {"error": "validation error (%)", "error-bayes": "Bayesian validation error (%)", "nll": "validation NLL"}
-    return words[plan.objective]
 
 
 def _importances(panel: Axes, found: Sequence[Importance]) -> None:
@@ -95,15 +90,16 @@ def _scatter(panel: Axes, axis: Axis, trials: Sequence[Trial]) -> None:
     for state, opacity, label in (("pruned", PALE, "pruned, where it stopped"), ("complete", 0.9, "complete")):
         there = [(_place(axis, trial), trial.value) for trial in trials if trial.state == state]
         x, y = np.array(there, dtype=float).reshape(-1, 2).T
-        style: dict[str, Any] = {"color": BLUE, "alpha": opacity, "linewidths": 0}
-        panel.scatter(x, y, s=22, label=label, **style)
+        panel.scatter(x, y, s=22, label=label, color=BLUE, alpha=opacity, linewidths=0)
+    # The first trial has the usual values, as far as they are within the ranges.
+    first = next((trial for trial in trials if trial.number == 0), None)
     for trial, marker, colour, label in (
-        (_first(trials), "s", INK, "the first trial"),
+        (first, "s", INK, "the first trial"),
         (best(list(trials)), "o", RED, "the best"),
     ):
         if trial is not None and trial.value is not None:
-            style = {"facecolors": "none", "edgecolors": colour, "linewidths": 1.2, "marker": marker}
-            panel.scatter([_place(axis, trial)], [trial.value], s=70, label=label, **style)
+            ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour, "linewidths": 1.2, "marker": marker}
+            panel.scatter([_place(axis, trial)], [trial.value], s=70, label=label, **ring)
     if min((trial.value for trial in trials if trial.value is not None), default=0.0) > 0:
         panel.set_yscale("log")
         panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
@@ -113,11 +109,6 @@ def _scatter(panel: Axes, axis: Axis, trials: Sequence[Trial]) -> None:
     panel.grid(axis="y", color=RULE, linewidth=0.6)
     panel.set_axisbelow(True)
     _ticks(panel, axis)
-
-
-def _first(trials: Sequence[Trial]) -> Trial | None:
-    """The trial that has the usual values, as far as they are within the ranges."""
-    return next((trial for trial in trials if trial.number == 0), None)
 
 
 def _place(axis: Axis, trial: Trial) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from cavity.studies.progress import JobBars
-from cavity.studies.sweep.folder import number
 from cavity.studies.sweep.running import Listener
 from cavity.studies.sweep.table import shown_values
 
@@ -24,10 +22,8 @@ class Display(Listener):
     def __init__(self, console: Console, plan: Plan, done: int) -> None:
         self.plan, self.done, self.bars = plan, done, JobBars(console)
 
-    @contextmanager
-    def shown(self) -> Iterator[Display]:
-        with self.bars.shown("trials", self.plan.trials, self.done):
-            yield self
+    def shown(self) -> AbstractContextManager[None]:
+        return self.bars.shown("trials", self.plan.trials, self.done)
 
     def begin(self, number: int, values: dict[str, Any]) -> None:
         self.bars.begin(str(number), f"trial {number}", shown_values(values))
@@ -38,21 +34,15 @@ class Display(Listener):
     def end(self, trial: Trial, best: Trial | None) -> None:
         self.done += 1
         self.bars.end(str(trial.number))
-        self.bars.say(
-            "  ".join(part for part in (self._line(trial), self._best(trial, best), self.bars.left()) if part)
-        )
-
-    def _line(self, trial: Trial) -> str:
+        result = self.plan.shown(trial.value)
         words = {
-            "complete": number(self.plan, trial.value),
-            "pruned": f"{number(self.plan, trial.value)}, pruned after {max(trial.curve, default=0)} epochs",
+            "complete": result,
+            "pruned": f"{result}, pruned after {max(trial.curve, default=0)} epochs",
             "diverged": f"diverged: {trial.reason}",
             "failed": f"FAILED: {trial.reason}",
         }
-        over = f"({self.done}/{self.plan.trials})"
-        return f"trial {trial.number} {over}  {words[trial.state]}  {shown_values(trial.values)}"
-
-    def _best(self, trial: Trial, best: Trial | None) -> str:
-        if best is None:
-            return ""
-        return "best so far" if best.number == trial.number else f"best {number(self.plan, best.value)}"
+        parts = [f"trial {trial.number} ({self.done}/{self.plan.trials})", words[trial.state]]
+        parts.append(shown_values(trial.values))
+        if best is not None:
+            parts.append("best so far" if best.number == trial.number else f"best {self.plan.shown(best.value)}")
+        self.bars.say("  ".join(part for part in (*parts, self.bars.left()) if part))

@@ -1,8 +1,4 @@
-"""Running a sweep: trials are handed to processes, their curves go to Optuna, the best configuration is kept.
-
-sweep = run(Config(dataset="digits"), Space(("rho", "damping")), "sweeps/first", trials=40, jobs=2)
-sweep = resume("sweeps/first", trials=80)
-"""
+"""Running a sweep: trials are handed to processes, their curves go to Optuna, the best configuration is kept."""
 
 from __future__ import annotations
 
@@ -88,8 +84,8 @@ def prepare(
     config = with_absolute_paths(config)
     config = config.replace(device=str(usable_device(config.device)))
     data = load_data(config)
-    space = Space() if space is None else space
-    plan = make_plan(config, space, len(data.x_train), data.n_features, data.n_classes, validation, **options)
+    shape = len(data.x_train), data.n_features, data.n_classes
+    plan = make_plan(config, space or Space(), *shape, validation, **options)
     folder = new_folder(SWEEPS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     sweep = Sweep(folder, plan)
@@ -124,8 +120,8 @@ def work(sweep: Sweep, jobs: int, listener: Listener) -> None:
             if (first := best(trials)) is not None:
                 sweep.write_best(first)
             left = sweep.plan.trials - sum(trial.state != "open" for trial in trials)
-            jobs = min(jobs, left)
-            if jobs > 0:
+            if left > 0:
+                jobs = min(jobs, left)
                 with pool("cavity.studies.sweep.worker", jobs, sweep.plan.config.threads) as workers:
                     _Loop(sweep, study, workers, listener, left).run(jobs)
 
@@ -198,6 +194,5 @@ class _Loop:
         self.listener.end(ended, first)
         states = [trial.state for trial in trials if trial.state != "open"]
         if states.count("failed") == len(states) == min(FAILURES, self.sweep.plan.trials):
-            raise ValueError(
-                f"no trial has succeeded, the last one failed: {ended.reason} (see {self.sweep.path / ERRORS})"
-            )
+            errors = self.sweep.path / ERRORS
+            raise ValueError(f"no trial has succeeded, the last one failed: {ended.reason} (see {errors})")

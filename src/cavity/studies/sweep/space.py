@@ -8,9 +8,10 @@ A range that is not given is a default that fits the data. Importing this file i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from cavity.util.text import nearest
 
@@ -30,8 +31,8 @@ LARGEST_RHO = 1.1
 LAST_RHOS = (0.5, 0.999)
 DAMPINGS = (0.3, 0.98)
 INITS = (0.1, 10.0)
-#: Widths of the hidden layers relative to what the configuration has.
-WIDTHS = (0.25, 0.5, 1.0)
+#: Narrower hidden layers, relative to what the configuration has.
+WIDTHS = (0.25, 0.5)
 
 #: Strengths below this change next to nothing: there ρ is searched on a linear scale, above on a logarithmic one.
 SMALLEST_STRENGTH = 0.1
@@ -70,41 +71,25 @@ class Space:
 
     def resolved(self, hidden: Widths, steps: int) -> Space:
         """With all ranges, for a network of ``hidden`` layers that is trained for ``steps`` mini-batches."""
-        defaults: dict[str, Any] = {
-            "rho": tuple(min(1 + strength / steps, LARGEST_RHO) for strength in STRENGTHS),
-            "last_rho": LAST_RHOS,
-            "damping": DAMPINGS,
-            "init": INITS,
-        }
+        rhos = tuple(min(1 + strength / steps, LARGEST_RHO) for strength in STRENGTHS)
+        defaults: dict[str, Any] = {"rho": rhos, "last_rho": LAST_RHOS, "damping": DAMPINGS, "init": INITS}
         if "hidden" in self.search and self.hidden is None:
             defaults["hidden"] = default_widths(hidden)
-        chosen = {name: getattr(self, name) or defaults[name] for name in self.search}
-        space = replace(self, **chosen)
+        space = replace(self, **{name: getattr(self, name) or defaults[name] for name in self.search})
         if "last_rho" in self.search and () in (space.hidden or (hidden,)):
             raise ValueError("last_rho is searched, but a network without hidden layers has only one rho: search rho")
         return space
 
     def axes(self, steps: int) -> list[Axis]:
         """The axes of what is searched, in the order of ``search``; all ranges must be there."""
-        return [self._axis(name, steps) for name in self.search]
-
-    def _axis(self, name: str, steps: int) -> Axis:
-        match name:
-            case "hidden":
-                assert self.hidden is not None
-                return Choices(name, self.hidden)
-            case "rho":
-                assert self.rho is not None
-                return AroundOne(name, *self.rho, unit=SMALLEST_STRENGTH / steps)
-            case "last_rho":
-                assert self.last_rho is not None
-                return AroundOne(name, *self.last_rho, unit=SMALLEST_DISTANCE)
-            case "init":
-                assert self.init is not None
-                return Logarithmic(name, *self.init)
-            case _:
-                assert self.damping is not None
-                return BelowOne(name, *self.damping)
+        kinds: dict[str, Callable[..., Axis]] = {
+            "rho": partial(AroundOne, unit=SMALLEST_STRENGTH / steps),
+            "last_rho": partial(AroundOne, unit=SMALLEST_DISTANCE),
+            "damping": BelowOne,
+            "init": Logarithmic,
+            "hidden": lambda name, *widths: Choices(name, widths),
+        }
+        return [kinds[name](name, *getattr(self, name)) for name in self.search]
 
     def as_dict(self) -> dict[str, Any]:
         """``{"rho": [0.99, 1.001], …}`` in the order of ``search``; all ranges must be there."""
@@ -121,6 +106,8 @@ class Logarithmic:
     """A positive number whose order of magnitude is searched. Its ``coordinate`` is what the sampler sees, and it is
     drawn equally from everywhere at first."""
 
+    KEY: ClassVar[str] = "log10({})"
+
     name: str
     low: float
     high: float
@@ -128,7 +115,12 @@ class Logarithmic:
     @property
     def key(self) -> str:
         """The coordinate's name in the data base."""
-        return f"log10({self.name})"
+        return self.KEY.format(self.name)
+
+    @property
+    def span(self) -> str:
+        """The range in words."""
+        return f"{self.low:.6g}..{self.high:.6g}"
 
     def coordinate(self, value: float) -> float:
         return math.log10(value)
@@ -144,9 +136,7 @@ class Logarithmic:
 class BelowOne(Logarithmic):
     """A damping α by the order of magnitude of 1 − α, the share of a new mean that is taken over in a step."""
 
-    @property
-    def key(self) -> str:
-        return f"-log10(1 - {self.name})"
+    KEY = "-log10(1 - {})"
 
     def coordinate(self, value: float) -> float:
         return -math.log10(1 - value)
@@ -164,11 +154,9 @@ class AroundOne(Logarithmic):
     asinh is one beyond ±unit, and linear within, where all ρ are as good as 1.
     """
 
-    unit: float
+    KEY = "asinh({})"
 
-    @property
-    def key(self) -> str:
-        return f"asinh({self.name})"
+    unit: float
 
     def coordinate(self, value: float) -> float:
         return math.asinh((value - 1) / self.unit)
@@ -190,10 +178,14 @@ class Choices:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(self.coordinate(value) for value in self.values)
+        return tuple(map(in_words, self.values))
+
+    @property
+    def span(self) -> str:
+        return "|".join(self.words)
 
     def coordinate(self, value: Widths) -> str:
-        return ",".join(map(str, value)) or "none"
+        return in_words(value)
 
     def value(self, coordinate: str) -> Widths:
         return self.values[self.words.index(coordinate)]
@@ -205,21 +197,21 @@ class Choices:
 Axis = Logarithmic | Choices
 
 
+def in_words(widths: Widths) -> str:
+    return ",".join(map(str, widths)) or "none"
+
+
 def default_widths(hidden: Widths) -> tuple[Widths, ...]:
     """The same layers, narrower ones, and the first layer alone; widths are odd, so that no vote of ±1 is a draw."""
     if not hidden:
         raise ValueError("hidden is searched, but the network has no hidden layers: give a list, e.g. 51|101|101,101")
-    found = [tuple(_odd(share * width) for width in hidden) for share in WIDTHS]
-    return tuple(dict.fromkeys([hidden[:1], *found[:-1], hidden]))
-
-
-def _odd(width: float) -> int:
-    return 2 * (math.ceil(width) // 2) + 1
+    narrower = (tuple(2 * (math.ceil(share * width) // 2) + 1 for width in hidden) for share in WIDTHS)
+    return tuple(dict.fromkeys([hidden[:1], *narrower, hidden]))
 
 
 def _checked_range(name: str, value: Sequence[Any]) -> Range:
-    good = len(value) == 2 and all(isinstance(v, int | float) and math.isfinite(v) for v in value)
-    if not good or not value[0] < value[1]:
+    numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in value)
+    if len(value) != 2 or not numbers or not value[0] < value[1]:
         raise ValueError(f"the range of {name} must be two numbers, the smaller first, got {value!r}")
     low, high = map(float, value)
     if name == "damping" and not (low >= 0 and high < 1):

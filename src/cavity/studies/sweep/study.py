@@ -144,10 +144,7 @@ class Study:
         from optuna.trial import TrialState
 
         trial.set_user_attr(SECONDS, seconds)
-        if pruned:
-            self.study.tell(trial, state=TrialState.PRUNED)
-        else:
-            self.study.tell(trial, value)
+        self.study.tell(trial, None if pruned else value, TrialState.PRUNED if pruned else None)
 
     def fail(self, trial: optuna.Trial, reason: str, *, diverged: bool) -> None:
         """No result. Where training diverged, that says something about its values: it counts as pruned."""
@@ -166,10 +163,9 @@ class Study:
         from optuna.trial import TrialState
 
         reason = str(trial.user_attrs.get(REASON, ""))
-        words = {TrialState.COMPLETE: "complete", TrialState.FAIL: "failed"}
+        pruned = "diverged" if reason else "pruned"
+        words = {TrialState.COMPLETE: "complete", TrialState.FAIL: "failed", TrialState.PRUNED: pruned}
         state = words.get(trial.state, "open")
-        if trial.state == TrialState.PRUNED:
-            state = "diverged" if reason else "pruned"
         curve = dict(sorted(trial.intermediate_values.items()))
         value = list(curve.values())[-1] if curve and state in ("complete", "pruned") else None
         # One that has not begun, or was cut short at once, may not have all.

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.studies.sweep.folder import number
-from cavity.studies.sweep.space import Choices
+from cavity.studies.sweep.space import in_words
 
 if TYPE_CHECKING:
     from cavity.studies.sweep.folder import Sweep
@@ -24,7 +23,7 @@ TITLES = {"rho": "ρ", "last_rho": "last ρ", "damping": "damping", "init": "ε 
 def shown_value(name: str, value: Any) -> str:
     """A value of a trial with as many digits as matter: ρ as its distance from 1 has them."""
     if name == "hidden":
-        return ",".join(map(str, value)) or "none"
+        return in_words(value)
     if name in ("rho", "last_rho"):
         digits = next((place for place in range(3, 8) if abs(value - 1) >= 10 ** (1 - place)), 8)
         return f"{value:.{digits}f}"
@@ -48,14 +47,13 @@ def ranked(trials: Sequence[Trial]) -> list[Trial]:
 
 def table(plan: Plan, trials: Sequence[Trial], rows: int = SHOWN) -> str:
     """The best trials and, if it is not among them, the first, which has the usual values."""
-    words = {"error": "error", "error-bayes": "Bayesian error", "nll": "NLL"}
-    head = ["trial", f"validation {words[plan.objective]}", *(TITLES[n] for n in plan.space.search), "epochs", ""]
+    head = ["trial", f"validation {plan.words}", *(TITLES[n] for n in plan.space.search), "epochs", ""]
     order = ranked(trials)
     lines = [head]
     for trial in order[:rows] + [trial for trial in order[rows:] if trial.number == 0]:
         values = [shown_value(name, trial.values[name]) if trial.values else "" for name in plan.space.search]
         epochs = str(max(trial.curve, default=0))
-        lines.append([str(trial.number), number(plan, trial.value), *values, epochs, _note(plan, trial)])
+        lines.append([str(trial.number), plan.shown(trial.value), *values, epochs, _note(plan, trial)])
     lengths = [max(len(line[place]) for line in lines) for place in range(len(head) - 1)]
     return "\n".join(
         "  ".join([*(f"{cell:>{length}}" for cell, length in zip(line, lengths, strict=False)), line[-1]]).rstrip()
@@ -82,22 +80,17 @@ def mattered(found: Sequence[Importance]) -> str:
     """What the importances say, in a clause."""
     if not found:
         return "too few trials to tell what mattered"
-    strong = [f"{TITLES[item.name]} ({item.share:.0%})" for item in found if item.matters]
-    weak = [TITLES[item.name] for item in found if not item.matters]
-    parts = [f"what mattered: {', '.join(strong)}"] if strong else []
-    return "; ".join([*parts, f"no more than chance: {', '.join(weak)}"] if weak else parts)
+    strong = ", ".join(f"{TITLES[item.name]} ({item.share:.0%})" for item in found if item.matters)
+    weak = ", ".join(TITLES[item.name] for item in found if not item.matters)
+    parts = {"what mattered": strong, "no more than chance": weak}
+    return "; ".join(f"{title}: {names}" for title, names in parts.items() if names)
 
 
 def described(sweep: Sweep) -> str:
     """A sweep in a line, before it begins."""
     plan, config = sweep.plan, sweep.plan.config
-    ranges = []
-    for axis in plan.axes:
-        if isinstance(axis, Choices):
-            ranges.append(f"{TITLES[axis.name]} {'|'.join(axis.words)}")
-        else:
-            ranges.append(f"{TITLES[axis.name]} {axis.low:.6g}..{axis.high:.6g}")
+    ranges = ", ".join(f"{TITLES[axis.name]} {axis.span}" for axis in plan.axes)
     return (
         f"{Path(config.dataset).name}: {plan.sizes.train} samples to train on, {plan.sizes.validation} held out, "
-        f"{config.algorithm}, {config.epochs} epochs, {plan.trials} trials over {', '.join(ranges)}, in {sweep.path}"
+        f"{config.algorithm}, {config.epochs} epochs, {plan.trials} trials over {ranges}, in {sweep.path}"
     )

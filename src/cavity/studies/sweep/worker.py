@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,44 +40,35 @@ def hold_out(dataset: Dataset, samples: int, seed: int) -> Dataset:
     )
 
 
-def train(config: Config, dataset: Dataset, goes_on: Callable[[EpochRecord], bool]) -> float:
-    """Train until the epochs are over, or until ``goes_on`` says no to the record of one; returns its seconds."""
+def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dict[str, Any]:
+    """Train one trial, telling of each epoch, until the epochs are over or the parent says no; returns the last message
+    about it."""
     from cavity.runs.training import make_trainer
     from cavity.training.callbacks import OnEpoch
-
-    def on_epoch(trainer: Trainer, record: EpochRecord) -> None:
-        trainer.stop = not goes_on(record)
-
-    trainer = make_trainer(config, dataset, distributed=False)
-    trainer.fit(
-        (dataset.x_train, dataset.y_train),
-        epochs=config.epochs,
-        validation=(dataset.x_test, dataset.y_test),
-        batch_size=config.batch_size,
-        evaluate_every=config.evaluate_every or 1,
-        callbacks=[OnEpoch(on_epoch)],
-    )
-    return sum(record.seconds for record in trainer.history)
-
-
-def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dict[str, Any]:
-    """Train one trial, telling of each epoch; returns the last message about it."""
     from cavity.training.trainer import NonFiniteField
 
-    def goes_on(record: EpochRecord) -> bool:
+    def on_epoch(trainer: Trainer, record: EpochRecord) -> None:
         value = getattr(record, metric)
         if value is not None and not math.isfinite(value):
             raise NonFiniteField(f"{metric} became {value} in epoch {record.epoch}")
         parent.send({"epoch": record.epoch, "value": value})
-        return bool(parent.receive())
+        trainer.stop = not parent.receive()
 
     try:
-        return {"seconds": train(config, dataset, goes_on)}
+        history = make_trainer(config, dataset, distributed=False).fit(
+            (dataset.x_train, dataset.y_train),
+            epochs=config.epochs,
+            validation=(dataset.x_test, dataset.y_test),
+            batch_size=config.batch_size,
+            evaluate_every=config.evaluate_every or 1,
+            callbacks=[OnEpoch(on_epoch)],
+        )
     except Exception as error:
         diverged = isinstance(error, NonFiniteField)
         if not diverged:
             traceback.print_exc()
         return {"error": str(error) or type(error).__name__, "diverged": diverged}
+    return {"seconds": sum(record.seconds for record in history)}
 
 
 def main() -> None:
