@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -34,7 +35,7 @@ LIKE = {BP_POINT: "bp", BP_BAYES: "amp", EBP: "ebp", GRADIENT: "sgd"}
 
 def grid(size: Size, weights: str, gradient: str) -> Grid:
     """BP with both ρ, the gradient method, and EBP, for each seed."""
-    variants = {
+    variants: dict[str, tuple[str, dict[str, Any]]] = {
         BP_POINT: ("bp-point", {"rho": POINT_RHO}),
         BP_BAYES: ("bp-bayes", {"rho": BAYES_RHO}),
         GRADIENT: (gradient, {"method": gradient}),

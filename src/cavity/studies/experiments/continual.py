@@ -93,7 +93,8 @@ def plot(records: Sequence[Record]) -> Figure:
     for ((width, *_), same_width), tasks, first in zip(widths.items(), panels[::2], panels[1::2], strict=True):
         for (batch_size, _, method), chosen in _runs(same_width).items():
             label = f"{TITLES[method]}, batches of {batch_size}"
-            style = {"color": COLOURS[method], "linestyle": "-" if batch_size == BATCH_SIZES[0] else "--"}
+            line = "-" if batch_size == BATCH_SIZES[0] else "--"
+            style: dict[str, Any] = {"color": COLOURS[method], "linestyle": line}
             band(tasks, _accuracies(chosen, "tasks"), label, marker="o", markersize=4, **style)
             curves = [[100 - error for error in record.result["curves"]["test_error"]] for record in chosen]
             band(first, curves, label, **style)

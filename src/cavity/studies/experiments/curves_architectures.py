@@ -22,23 +22,14 @@ from cavity.studies.experiments.table import markdown, measured, number, page
 METHODS = ("bp", "amp", "mf", "binarynet", "binarynet-adam")
 #: The table has the number of epochs until these test errors (%) are first reached.
 TARGETS = (16.0, 14.0, 13.0)
-BATCH_SIZES = (16, 1024, 1)
 MAIN = (501, 501, 501)
 ARCHITECTURES = (MAIN, (101, 101), (101, 101, 101), (501,) * 4, (1001, 1001))
+LAPTOP = {"architectures": ((101, 101), (101,) * 3, MAIN), "batches": (16,), "batch_architecture": (101, 101)}
+PAPER = {"architectures": ARCHITECTURES, "batches": (16, 1024, 1), "batch_architecture": (501, 501)}
 SIZES = {
     "smoke": smoke(architectures=((21, 21),), batches=(64,), batch_architecture=(21,)),
-    "laptop": Size(
-        15,
-        1,
-        ("fashion-mnist",),
-        options={"architectures": ((101, 101), (101,) * 3, MAIN), "batches": (16,), "batch_architecture": (101, 101)},
-    ),
-    "paper": Size(
-        100,
-        5,
-        ("fashion-mnist",),
-        options={"architectures": ARCHITECTURES, "batches": BATCH_SIZES, "batch_architecture": (501, 501)},
-    ),
+    "laptop": Size(15, 1, ("fashion-mnist",), options=LAPTOP),
+    "paper": Size(100, 5, ("fashion-mnist",), options=PAPER),
 }
 
 

@@ -18,14 +18,7 @@ from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
 AnyTrainer = Trainer | BaselineTrainer
-EBP = "ebp"
-BASELINES = {
-    "binarynet": "BinaryNet",
-    "binarynet-adam": "BinaryNet (Adam)",
-    "sgd": "SGD",
-    "adam": "Adam",
-    EBP: "EBP",
-}
+BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sgd": "SGD", "adam": "Adam", "ebp": "EBP"}
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
@@ -112,7 +105,7 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     if setup.method in ALGORITHMS:
         return _message_passing(setup, *sizes)
     method, seed = setup.method, setup.seed
-    if method == EBP:
+    if method == "ebp":
         if setup.density != 1 or setup.init != 1:
             raise ValueError(f"EBP has no density or init, got density {setup.density} and init {setup.init}")
         expectation = baselines.ExpectationBackpropagation(*sizes, weights=setup.weights, seed=seed)

@@ -67,8 +67,8 @@ def plot(records: Sequence[Record]) -> Figure:
     for method, chosen in by(records, "method", METHODS).items():
         found = {sparsity: final(group, "test_error") for sparsity, group in by(chosen, "sparsity").items()}
         points = [(sparsity, 100 - error.mean, error.std or 0.0) for sparsity, error in found.items() if error]
-        style = {"color": COLOURS[method], "label": TITLES[method]}
-        axes.errorbar(*zip(*points, strict=True), marker="o", markersize=3, **style)
+        x, means, stds = zip(*points, strict=True)
+        axes.errorbar(x, means, stds, marker="o", markersize=3, color=COLOURS[method], label=TITLES[method])
     finish(axes, "sparsity", "test accuracy (%)")
     return figure
 
