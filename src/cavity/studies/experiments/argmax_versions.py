@@ -7,16 +7,16 @@ two versions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.select import final, train_cell, where
-from cavity.studies.experiments.setup import Setup
-from cavity.studies.experiments.table import markdown, number, page
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from cavity.report.palette import LIGHT
+from cavity.studies.experiments.experiment import Experiment, Grid, Record
+from cavity.studies.experiments.plots import epochs_band, finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.select import by, finals
+from cavity.studies.experiments.setup import setups
+from cavity.studies.experiments.table import markdown, page
 
 TITLES = {"sampled": "version 1 (sampled)", "pairwise": "version 2 (pairwise)", "exact": "exact"}
 SIZES = {
@@ -26,28 +26,15 @@ SIZES = {
 }
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    return [
-        Cell(
-            f"{dataset}-{output}",
-            Setup("bp", dataset, (size.width,) * 2, size.epochs, seed, samples=size.samples, output=output),
-            request.scale,
-        )
-        for seed in range(size.seeds)
-        for dataset in size.datasets
-        for output in TITLES
-    ]
+def grid(size: Size) -> Grid:
+    return [(f"{s.dataset}-{output}", s.replace(output=output), {}) for s in setups(size) for output in TITLES]
 
 
 def table(records: Sequence[Record]) -> str:
     rows = []
-    for output, title in TITLES.items():
-        chosen = where(records, output=output)
-        if chosen:
-            values = [number(final(chosen, name)) for name in ("test_error", "test_error_bayes", "train_error")]
-            values += [number(final(chosen, name), 3) for name in ("test_nll", "test_ece")]
-            rows.append([title, str(chosen[0].cell.setup.epochs), str(len(chosen)), *values])
+    for output, chosen in by(records, "output", TITLES).items():
+        values = finals(chosen, "test_error", "test_error_bayes", "train_error", "test_nll", "test_ece")
+        rows.append([TITLES[output], str(chosen[0].cell.setup.epochs), str(len(chosen)), *values])
     return page(
         "ArgMax outputs",
         records,
@@ -57,17 +44,13 @@ def table(records: Sequence[Record]) -> str:
 
 
 def plot(records: Sequence[Record]) -> Figure:
-    from cavity.report.palette import LIGHT
-    from cavity.studies.experiments.plots import epochs_band, finish, sheet
-
-    figure, panels = sheet("ArgMax outputs, BP, 2 hidden layers", records, columns=2)
+    figure, panels = sheet("ArgMax outputs, BP, 2 hidden layers", records, 2)
+    colours = dict(zip(TITLES, LIGHT, strict=False))
     for axes, name, label in zip(panels, ("test_error", "train_error"), ("test", "training"), strict=True):
-        for place, (output, title) in enumerate(TITLES.items()):
-            chosen = where(records, output=output)
-            if chosen:
-                epochs_band(axes, chosen, name, title, color=LIGHT[place])
+        for output, chosen in by(records, "output", TITLES).items():
+            epochs_band(axes, chosen, name, TITLES[output], color=colours[output])
         finish(axes, "epoch", f"{label} error (%)")
     return figure
 
 
-EXPERIMENT = Experiment("argmax-versions", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("argmax-versions", SIZES, grid, table, plot)

@@ -9,16 +9,17 @@ instead of its mean, as the authors' code does (see ``table_datasets``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.select import by_variant, by_width, train_cell
-from cavity.studies.experiments.setup import Setup
+from matplotlib.figure import Figure
+
+from cavity.report.palette import LIGHT
+from cavity.studies.experiments.experiment import Experiment, Grid, Record
+from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.select import by
+from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import markdown, measured, number, page
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Variant(NamedTuple):
@@ -49,19 +50,12 @@ SIZES = {
 LAST = 5
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    found = []
-    for seed in range(size.seeds):
-        for dataset in size.datasets:
-            for width in size.option("widths"):
-                base = Setup("bp", dataset, (width,) * 2, size.epochs, seed, samples=size.samples)
-                for name, (rho, last_rho, last_damping, last_evidence) in VARIANTS.items():
-                    damping = 0.8, 0.8, last_damping
-                    setup = base.replace(rho=(rho, rho, last_rho), damping=damping, last_evidence=last_evidence)
-                    label = f"{dataset}-rho-{rho:g}-{last_rho:g}-alpha-{last_damping:g}"
-                    found.append(Cell(label, setup, request.scale, {"variant": name}))
-    return found
+def grid(size: Size) -> Grid:
+    for base in setups(size, widths=size.options["widths"]):
+        for name, (rho, last_rho, last_damping, last_evidence) in VARIANTS.items():
+            damping = 0.8, 0.8, last_damping
+            setup = base.replace(rho=(rho, rho, last_rho), damping=damping, last_evidence=last_evidence)
+            yield f"{base.dataset}-rho-{rho:g}-{last_rho:g}-alpha-{last_damping:g}", setup, {"variant": name}
 
 
 def gains(record: Record) -> list[float]:
@@ -80,8 +74,8 @@ def table(records: Sequence[Record]) -> str:
     settings = ["rho", "rho_L", "alpha_L", "evidence_L"]
     head = ["network", *settings, "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
     rows = []
-    for width, same_width in by_width(records).items():
-        for name, chosen in by_variant(same_width, VARIANTS).items():
+    for (width, *_), same_width in by(records, "hidden").items():
+        for name, chosen in by(same_width, "variant", VARIANTS).items():
             won = [gain > 0 for record in chosen for gain in gains(record)]
             values = [late(chosen, "test_error", 2), late(chosen, "test_error_bayes", 2)]
             values.append(f"{sum(won)} of {len(won)} epochs")
@@ -98,19 +92,14 @@ def table(records: Sequence[Record]) -> str:
 
 def plot(records: Sequence[Record]) -> Figure:
     """A row for each width: errors, solid point-wise and dashed Bayesian; and the difference of both."""
-    from cavity.report.palette import LIGHT
-    from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-
-    rows = by_width(records)
-    figure, panels = sheet("Point-wise and Bayesian error, ten classes", records, columns=2, rows=len(rows))
-    for place, (width, same_width) in enumerate(rows.items()):
-        errors, differences = panels[2 * place : 2 * place + 2]
+    rows = by(records, "hidden")
+    figure, panels = sheet("Point-wise and Bayesian error, ten classes", records, 2 * len(rows), columns=2)
+    for ((width, *_), same_width), errors, differences in zip(rows.items(), panels[::2], panels[1::2], strict=True):
         shown = [value for record in same_width for value in record.result["curves"]["test_error_bayes"]]
-        for (name, chosen), colour in zip(by_variant(same_width, VARIANTS).items(), LIGHT, strict=False):
+        for (name, chosen), colour in zip(by(same_width, "variant", VARIANTS).items(), LIGHT, strict=False):
             epochs_band(errors, chosen, "test_error", "", color=colour)
             epochs_band(errors, chosen, "test_error_bayes", "", color=colour, linestyle="--")
-            curves = [gains(record) for record in chosen]
-            band(differences, range(1, 1 + max(map(len, curves))), curves, name, color=colour)
+            band(differences, [gains(record) for record in chosen], name, color=colour)
         errors.set_ylim(0.9 * min(shown), 1.2 * max(shown))
         differences.axhline(0, color="#1c2430", linewidth=0.8)
         finish(errors, "epoch", "test error (%), dashed: Bayesian", f"2 × {width}")
@@ -118,4 +107,4 @@ def plot(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("bayesian-multiclass", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("bayesian-multiclass", SIZES, grid, table, plot)

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import torch
+
+from cavity.studies.bench.machine import describe
 from cavity.studies.experiments.experiment import Cell, Experiment, Record, find
 from cavity.studies.experiments.store import Store
+from cavity.studies.experiments.training import Progress
 from cavity.util.processes import Parent
-
-if TYPE_CHECKING:
-    from cavity.studies.experiments.training import Progress
 
 
 def compute(experiment: Experiment, cell: Cell, store: Store, progress: Progress) -> None:
     """Make the cell's result, on from where it was interrupted, and keep it."""
-    import torch
-
-    from cavity.studies.bench.machine import describe
-
     result = experiment.result(cell, store.work_folder(cell), progress)
     store.finish(Record(cell, result, str(describe(torch.device("cpu")))))
 

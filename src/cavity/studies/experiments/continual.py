@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.select import by_width, groups
-from cavity.studies.experiments.setup import TITLES, Setup, field_damped
+from matplotlib.figure import Figure
+
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
+from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.select import by, groups
+from cavity.studies.experiments.setup import TITLES, build, field_damped, load, setups
 from cavity.studies.experiments.table import markdown, measured, number, page
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from cavity.studies.experiments.training import Progress
+from cavity.studies.experiments.training import Progress, fit, summary, whole_errors
 
 METHODS = ("bp", "binarynet")
 #: ρ = 1 in all layers, so nothing is forgotten on purpose. The last layer's field is damped, not its mean, as in the
@@ -37,22 +36,16 @@ SIZES = {
 }
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    found = []
-    for seed, dataset in product(range(size.seeds), size.datasets):
-        for batch_size, width, method in product(BATCH_SIZES, size.option("widths"), METHODS):
-            setup = Setup(method, dataset, (width,) * 2, size.epochs, seed, batch_size, samples=size.samples, **RULE)
-            label = f"permuted-{dataset}-{width}-{method}-batch-{batch_size}"
-            found.append(Cell(label, setup, request.scale, {"tasks": size.option("tasks")}))
-    return found
+def grid(size: Size) -> Grid:
+    for base in setups(size):
+        for batch_size, width, method in product(BATCH_SIZES, size.options["widths"], METHODS):
+            setup = base.replace(method=method, hidden=(width,) * 2, batch_size=batch_size, **RULE)
+            label = f"permuted-{base.dataset}-{width}-{method}-batch-{batch_size}"
+            yield label, setup, {"tasks": size.options["tasks"]}
 
 
 def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     """Test error on the first task after each epoch, and on all tasks at the end."""
-    from cavity.studies.experiments.setup import build, load
-    from cavity.studies.experiments.training import fit, summary, whole_errors
-
     base = load(cell.setup)
     tasks = [base.permuted(number) for number in range(cell.options["tasks"])]
     trainer = build(cell.setup, base)
@@ -82,8 +75,7 @@ def table(records: Sequence[Record]) -> str:
     for (batch_size, width, method), chosen in _runs(records).items():
         kinds = {"": "tasks", ", Bayesian": "tasks_bayes"} if method == "bp" else {"": "tasks"}
         for kind, name in kinds.items():
-            by_task = zip(*_accuracies(chosen, name), strict=True)
-            values = [number(measured(values)) for values in by_task]
+            values = [number(measured(task)) for task in zip(*_accuracies(chosen, name), strict=True)]
             rows.append([f"{TITLES[method]}{kind}", f"2 × {width}", str(batch_size), *values])
     return page(
         "Continual learning",
@@ -96,20 +88,16 @@ def table(records: Sequence[Record]) -> str:
 
 def plot(records: Sequence[Record]) -> Figure:
     """A row for each width: all tasks at the end, and the first task against epochs; dashed for small batches."""
-    from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
-
-    widths = by_width(records)
-    figure, panels = sheet(
-        "Permuted tasks in sequence, each for the epochs below", records, columns=2, rows=len(widths)
-    )
-    for (width, same_width), tasks, first in zip(widths.items(), panels[::2], panels[1::2], strict=True):
+    widths = by(records, "hidden")
+    figure, panels = sheet("Permuted tasks in sequence, each for the epochs below", records, 2 * len(widths), columns=2)
+    for ((width, *_), same_width), tasks, first in zip(widths.items(), panels[::2], panels[1::2], strict=True):
         for (batch_size, _, method), chosen in _runs(same_width).items():
             label = f"{TITLES[method]}, batches of {batch_size}"
-            style = {"color": COLOURS[method], "linestyle": "-" if batch_size == BATCH_SIZES[0] else "--"}
-            at_the_end = _accuracies(chosen, "tasks")
-            band(tasks, range(1, 1 + len(at_the_end[0])), at_the_end, label, marker="o", markersize=4, **style)
+            line = "-" if batch_size == BATCH_SIZES[0] else "--"
+            style: dict[str, Any] = {"color": COLOURS[method], "linestyle": line}
+            band(tasks, _accuracies(chosen, "tasks"), label, marker="o", markersize=4, **style)
             curves = [[100 - error for error in record.result["curves"]["test_error"]] for record in chosen]
-            band(first, range(1, 1 + len(curves[0])), curves, label, **style)
+            band(first, curves, label, **style)
         for axes in (tasks, first):
             axes.set_ylim(0, 102)
         finish(tasks, "task", "test accuracy at the end (%)", f"2 × {width} units")
@@ -117,4 +105,4 @@ def plot(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("continual", cells, result, table, plot)
+EXPERIMENT = Experiment("continual", SIZES, grid, table, plot, result)

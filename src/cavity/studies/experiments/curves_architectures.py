@@ -8,37 +8,28 @@ BinaryNet, with SGD or with Adam.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import product
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.select import final, groups, train_cell, where
-from cavity.studies.experiments.setup import TITLES, Setup
+from matplotlib.figure import Figure
+
+from cavity.studies.experiments.experiment import Experiment, Grid, Record
+from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.select import by, finals, groups
+from cavity.studies.experiments.setup import TITLES, Setup, setups
 from cavity.studies.experiments.table import markdown, measured, number, page
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METHODS = ("bp", "amp", "mf", "binarynet", "binarynet-adam")
 #: The table has the number of epochs until these test errors (%) are first reached.
 TARGETS = (16.0, 14.0, 13.0)
-BATCH_SIZES = (16, 1024, 1)
 MAIN = (501, 501, 501)
 ARCHITECTURES = (MAIN, (101, 101), (101, 101, 101), (501,) * 4, (1001, 1001))
+LAPTOP = {"architectures": ((101, 101), (101,) * 3, MAIN), "batches": (16,), "batch_architecture": (101, 101)}
+PAPER = {"architectures": ARCHITECTURES, "batches": (16, 1024, 1), "batch_architecture": (501, 501)}
 SIZES = {
     "smoke": smoke(architectures=((21, 21),), batches=(64,), batch_architecture=(21,)),
-    "laptop": Size(
-        15,
-        1,
-        ("fashion-mnist",),
-        options={"architectures": ((101, 101), (101,) * 3, MAIN), "batches": (16,), "batch_architecture": (101, 101)},
-    ),
-    "paper": Size(
-        100,
-        5,
-        ("fashion-mnist",),
-        options={"architectures": ARCHITECTURES, "batches": BATCH_SIZES, "batch_architecture": (501, 501)},
-    ),
+    "laptop": Size(15, 1, ("fashion-mnist",), options=LAPTOP),
+    "paper": Size(100, 5, ("fashion-mnist",), options=PAPER),
 }
 
 
@@ -52,21 +43,13 @@ def tuned(setup: Setup) -> Setup:
     return setup
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    grid = [(tuple(hidden), 128) for hidden in size.option("architectures")]
-    grid += [(tuple(size.option("batch_architecture")), batch) for batch in size.option("batches")]
-    return [
-        Cell(
-            f"{dataset}-{'x'.join(map(str, hidden))}-batch-{batch}-{method}",
-            tuned(Setup(method, dataset, hidden, size.epochs, seed, batch, samples=size.samples)),
-            request.scale,
-        )
-        for seed in range(size.seeds)
-        for dataset in size.datasets
-        for hidden, batch in grid
-        for method in METHODS
-    ]
+def grid(size: Size) -> Grid:
+    networks = [(hidden, 128) for hidden in size.options["architectures"]]
+    networks += [(size.options["batch_architecture"], batch) for batch in size.options["batches"]]
+    for base in setups(size):
+        for (hidden, batch), method in product(networks, METHODS):
+            label = f"{base.dataset}-{'x'.join(map(str, hidden))}-batch-{batch}-{method}"
+            yield label, tuned(base.replace(method=method, hidden=hidden, batch_size=batch)), {}
 
 
 def epochs_to(curve: Sequence[float], target: float) -> int | None:
@@ -90,13 +73,9 @@ def table(records: Sequence[Record]) -> str:
     head = ["hidden", "batch", "method", "seeds", "test", "train", *(f"epochs to {target:g} %" for target in TARGETS)]
     rows = []
     for (_, hidden, batch), group in panels_of(records).items():
-        for method in METHODS:
-            chosen = where(group, method=method)
-            if chosen:
-                errors = [number(final(chosen, name)) for name in ("test_error", "train_error")]
-                reached = [_reached(chosen, target) for target in TARGETS]
-                shape = "-".join(map(str, hidden))
-                rows.append([shape, str(batch), TITLES[method], str(len(chosen)), *errors, *reached])
+        for method, chosen in by(group, "method", METHODS).items():
+            values = finals(chosen, "test_error", "train_error") + [_reached(chosen, target) for target in TARGETS]
+            rows.append(["-".join(map(str, hidden)), str(batch), TITLES[method], str(len(chosen)), *values])
     return page(
         "Learning curves across architectures",
         records,
@@ -108,22 +87,15 @@ def table(records: Sequence[Record]) -> str:
 
 def plot(records: Sequence[Record]) -> Figure:
     """Test errors (solid) and training errors (dotted), a panel for each architecture and batch size."""
-    from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-
     found = panels_of(records)
-    columns = min(3, len(found))
-    figure, panels = sheet("Learning curves", records, columns, -(-len(found) // columns))
-    for axes in panels[len(found) :]:
-        axes.set_axis_off()
-    for axes, ((dataset, hidden, batch), group) in zip(panels, found.items(), strict=False):
-        for method in METHODS:
-            chosen = where(group, method=method)
-            if chosen:
-                epochs_band(axes, chosen, "test_error", TITLES[method], color=COLOURS[method])
-                epochs_band(axes, chosen, "train_error", "_nolegend_", color=COLOURS[method], linestyle=":")
+    figure, panels = sheet("Learning curves", records, len(found))
+    for axes, ((dataset, hidden, batch), group) in zip(panels, found.items(), strict=True):
+        for method, chosen in by(group, "method", METHODS).items():
+            epochs_band(axes, chosen, "test_error", TITLES[method], color=COLOURS[method])
+            epochs_band(axes, chosen, "train_error", "_nolegend_", color=COLOURS[method], linestyle=":")
         axes.set_ylim(0, 30 if dataset == "fashion-mnist" else 100)
         finish(axes, "epoch", "error (%), dotted: training", f"{'-'.join(map(str, hidden))}, batch {batch}")
     return figure
 
 
-EXPERIMENT = Experiment("curves-architectures", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("curves-architectures", SIZES, grid, table, plot)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from cavity.studies.experiments import EXPERIMENTS
-from cavity.studies.experiments.scale import Request
+from cavity.studies.experiments.scale import Request, Size
 from cavity.studies.experiments.setup import Setup
+from cavity.studies.experiments.training import Progress, summary, trained
 from cavity.util.text import nearest
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from cavity.studies.experiments.training import Progress
-
 DIGEST = 8
+#: Label, setup and options of each cell, the most important first.
+Grid = Iterable[tuple[str, Setup, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,27 @@ class Record:
         return cls(Cell.from_dict(values), values["result"], values["machine"])
 
 
+def train_cell(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
+    """The result of an experiment that only trains: curves and final values."""
+    return summary(*trained(cell.setup, folder, progress))
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """``cells`` returns the most important first; ``table`` gives Markdown, ``plot`` a figure. Both are made for each
-    data set separately, unless ``datasets_beside`` is set."""
+    """``sizes`` are by scale; ``table`` gives Markdown, ``plot`` a figure. Both are made for each data set separately,
+    unless ``datasets_beside`` is set."""
 
     name: str
-    cells: Callable[[Request], list[Cell]]
-    result: Callable[[Cell, Path, Progress], dict[str, Any]]
+    sizes: Mapping[str, Size]
+    grid: Callable[[Size], Grid]
     table: Callable[[Sequence[Record]], str]
     plot: Callable[[Sequence[Record]], Figure]
+    result: Callable[[Cell, Path, Progress], dict[str, Any]] = train_cell
     datasets_beside: bool = False
+
+    def cells(self, request: Request) -> list[Cell]:
+        points = self.grid(request.size(self.sizes))
+        return [Cell(label, setup, request.scale, options) for label, setup, options in points]
 
 
 def find(name: str) -> Experiment:

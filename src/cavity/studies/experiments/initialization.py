@@ -8,48 +8,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.setup import Setup
+import torch
+from matplotlib.figure import Figure
+
+from cavity.core.network import Network
+from cavity.report.palette import LIGHT
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
+from cavity.studies.experiments.plots import finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.select import by
+from cavity.studies.experiments.setup import build, load, setups
 from cavity.studies.experiments.table import markdown, page
+from cavity.studies.experiments.training import Progress
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from cavity.studies.experiments.training import Progress
-
-EPSILONS = (0.1, 0.5, 1.0, 1.5, 3.0)
 BINS = 50
-SIZES = {
-    "smoke": smoke(epochs=1, epsilons=(0.5, 1.5)),
-    "laptop": Size(1, 1, ("fashion-mnist",), 501, options={"epsilons": EPSILONS}),
-    "paper": Size(1, 1, ("fashion-mnist",), 501, options={"epsilons": EPSILONS}),
-}
+FULL = Size(1, 1, ("fashion-mnist",), 501, options={"epsilons": (0.1, 0.5, 1.0, 1.5, 3.0)})
+SIZES = {"smoke": smoke(epochs=1, epsilons=(0.5, 1.5)), "laptop": FULL, "paper": FULL}
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    return [
-        Cell(
-            f"epsilon-{epsilon:g}",
-            Setup("bp", dataset, (size.width,) * 2, 1, seed, init=epsilon, samples=size.samples),
-            request.scale,
-        )
-        for seed in range(size.seeds)
-        for dataset in size.datasets
-        for epsilon in size.option("epsilons")
-    ]
+def grid(size: Size) -> Grid:
+    for base in setups(size):
+        for epsilon in size.options["epsilons"]:
+            yield f"epsilon-{epsilon:g}", base.replace(epochs=1, init=epsilon), {}
 
 
 def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     """A histogram of the untrained first layer's means, as a density, and its polarisation."""
-    import torch
-
-    from cavity.core.network import Network
-    from cavity.studies.experiments.setup import build, load
-
     net = build(cell.setup, load(cell.setup)).net
     assert isinstance(net, Network)
     m = net.weighted()[0].mean
@@ -72,18 +58,11 @@ def expected_polarization(epsilon: float, points: int = 4001, reach: float = 8.0
     return step * sum(math.tanh(epsilon * z) ** 2 * math.exp(-0.5 * z * z) for z in places) / math.sqrt(2 * math.pi)
 
 
-def _ordered(records: Sequence[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: record.cell.setup.init)
-
-
 def table(records: Sequence[Record]) -> str:
     rows = [
-        [
-            f"{record.cell.setup.init:g}",
-            f"{record.result['polarization']:.4f}",
-            f"{expected_polarization(record.cell.setup.init):.4f}",
-        ]
-        for record in _ordered(records)
+        [f"{epsilon:g}", f"{record.result['polarization']:.4f}", f"{expected_polarization(epsilon):.4f}"]
+        for epsilon, chosen in by(records, "init").items()
+        for record in chosen
     ]
     return page(
         "Initial magnetisations",
@@ -95,23 +74,16 @@ def table(records: Sequence[Record]) -> str:
 
 
 def plot(records: Sequence[Record]) -> Figure:
-    from cavity.report.palette import LIGHT
-    from cavity.studies.experiments.plots import finish, sheet
-
     figure, (axes,) = sheet("Initial distribution of the magnetisations", records)
+    edges = [-1 + place * 2 / BINS for place in range(BINS + 1)]
     middles = [-1 + (place + 0.5) * 2 / BINS for place in range(BINS)]
-    for number, record in enumerate(_ordered(records)):
+    for number, record in enumerate(sorted(records, key=lambda record: record.cell.setup.init)):
         epsilon, colour = record.cell.setup.init, LIGHT[number % len(LIGHT)]
-        axes.stairs(
-            record.result["density"],
-            [-1 + place * 2 / BINS for place in range(BINS + 1)],
-            color=colour,
-            label=f"ε = {epsilon:g}",
-        )
+        axes.stairs(record.result["density"], edges, color=colour, label=f"ε = {epsilon:g}")
         axes.plot(middles, [density(m, epsilon) for m in middles], ":", color=colour, linewidth=1)
     axes.set_ylim(0, 3)
     finish(axes, "magnetisation m", "density; dotted: exact")
     return figure
 
 
-EXPERIMENT = Experiment("initialization", cells, result, table, plot)
+EXPERIMENT = Experiment("initialization", SIZES, grid, table, plot, result)

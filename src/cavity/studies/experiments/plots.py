@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,14 @@ COUNTED = ("epoch", "task")
 BAND = 0.18
 
 
-def sheet(title: str, records: Sequence[Record], columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure of ``rows`` × ``columns`` panels under a title that states the settings."""
+def sheet(title: str, records: Sequence[Record], count: int = 1, columns: int = 3) -> tuple[Figure, list[Axes]]:
+    """A figure of ``count`` panels, at most ``columns`` in a row, under a title that states the settings."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows + 0.5), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
+        panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
         figure.suptitle(f"{title}\n{settings(records)}", fontsize=10)
     return figure, panels
 
@@ -54,17 +57,13 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return [png, svg]
 
 
-def mean_and_std(curves: Sequence[Sequence[float]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Mean and standard deviation at every point, up to the end of the shortest curve."""
-    length = min(map(len, curves))
-    values = np.array([curve[:length] for curve in curves], dtype=float)
-    return values.mean(axis=0), values.std(axis=0)
-
-
-def band(axes: Axes, x: Iterable[float], curves: Sequence[Sequence[float]], label: str, **style: Any) -> None:
-    """The mean curve over seeds, with a band of one standard deviation."""
-    mean, std = mean_and_std(curves)
-    places = list(x)[: len(mean)]
+def band(axes: Axes, curves: Sequence[Sequence[float]], label: str, x: Sequence[float] = (), **style: Any) -> None:
+    """The mean curve over seeds, up to the end of the shortest one, with a band of one standard deviation; without an
+    ``x``, points are counted from 1."""
+    shortest = min(map(len, curves))
+    values = np.array([curve[:shortest] for curve in curves], dtype=float)
+    mean, std = values.mean(axis=0), values.std(axis=0)
+    places = (x or range(1, 1 + len(mean)))[: len(mean)]
     (line,) = axes.plot(places, mean, label=label, linewidth=1.4, **style)
     if len(curves) > 1:
         axes.fill_between(places, mean - std, mean + std, color=line.get_color(), alpha=BAND, linewidth=0)
@@ -73,9 +72,9 @@ def band(axes: Axes, x: Iterable[float], curves: Sequence[Sequence[float]], labe
 def epochs_band(axes: Axes, records: Sequence[Record], name: str, label: str, **style: Any) -> None:
     """A curve over epochs, e.g. ``test_error``; nothing if it was not measured."""
     curves = [record.result["curves"][name] for record in records]
-    curves = [curve for curve in curves if curve[-1] is not None]
-    if curves:
-        band(axes, range(1, 1 + max(map(len, curves))), curves, label, **style)
+    measured = [curve for curve in curves if curve[-1] is not None]
+    if measured:
+        band(axes, measured, label, **style)
 
 
 def finish(axes: Axes, x_label: str, y_label: str, title: str = "", *, beside: bool = False) -> None:

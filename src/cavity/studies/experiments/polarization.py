@@ -7,16 +7,15 @@ paper, hidden layers polarise towards q₀ = 1, the last one does not, and overl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import Request, Size, smoke
-from cavity.studies.experiments.select import train_cell
-from cavity.studies.experiments.setup import Setup
+from matplotlib.figure import Figure
+
+from cavity.report.palette import LIGHT
+from cavity.studies.experiments.experiment import Experiment, Grid, Record
+from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
+from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import markdown, measured, number, page
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = {
     "smoke": smoke(),
@@ -25,63 +24,46 @@ SIZES = {
 }
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    return [
-        Cell(
-            f"{dataset}-bp",
-            Setup("bp", dataset, (size.width,) * 2, size.epochs, seed, samples=size.samples),
-            request.scale,
-        )
-        for seed in range(size.seeds)
-        for dataset in size.datasets
-    ]
+def grid(size: Size) -> Grid:
+    return [(f"{setup.dataset}-bp", setup, {}) for setup in setups(size)]
 
 
-def layer_curve(record: Record, name: str, layer: int) -> list[float]:
-    return [values[layer] for values in record.result["curves"][name]]
-
-
-def _layers(records: Sequence[Record]) -> range:
-    return range(len(records[0].result["curves"]["polarization"][0]))
+def layer_curves(records: Sequence[Record], name: str) -> list[list[list[float]]]:
+    """For each layer, the curve of each record."""
+    layers = range(len(records[0].result["curves"][name][0]))
+    return [[[values[layer] for values in record.result["curves"][name]] for record in records] for layer in layers]
 
 
 def table(records: Sequence[Record]) -> str:
     epochs = min(len(record.result["curves"]["polarization"]) for record in records)
-    shown = sorted({1, max(1, epochs // 4), max(1, epochs // 2), epochs})
-    layers = _layers(records)
-    head = ["epoch", *(f"q0 layer {layer + 1}" for layer in layers), *(f"q_ab layer {layer + 1}" for layer in layers)]
-    rows = []
-    for epoch in shown:
-        values = [
-            number(measured(layer_curve(record, name, layer)[epoch - 1] for record in records), 3)
-            for name in ("polarization", "overlap")
-            for layer in layers
-        ]
-        rows.append([str(epoch), *values])
+    columns = {
+        f"{title} layer {layer}": curves
+        for title, name in (("q0", "polarization"), ("q_ab", "overlap"))
+        for layer, curves in enumerate(layer_curves(records, name), start=1)
+    }
+    rows = [
+        [str(epoch), *(number(measured(curve[epoch - 1] for curve in curves), 3) for curves in columns.values())]
+        for epoch in sorted({1, max(1, epochs // 4), max(1, epochs // 2), epochs})
+    ]
     return page(
         "Polarisation and overlaps",
         records,
         "The paper: hidden layers go towards q0 = 1, the last layer stays well below 1, overlaps stay small.",
-        markdown(head, rows),
+        markdown(["epoch", *columns], rows),
     )
 
 
 def plot(records: Sequence[Record]) -> Figure:
-    from cavity.report.palette import LIGHT
-    from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-
-    figure, (errors, polarizations, overlaps) = sheet("Polarisation and overlaps, BP", records, columns=3)
+    figure, (errors, polarizations, overlaps) = sheet("Polarisation and overlaps, BP", records, 3)
     epochs_band(errors, records, "train_error", "training", color=LIGHT[2])
     epochs_band(errors, records, "test_error", "test", color=LIGHT[0])
     epochs_band(errors, records, "test_error_bayes", "test, Bayesian", color=LIGHT[0], linestyle="--")
     finish(errors, "epoch", "error (%)")
     for axes, name, label in ((polarizations, "polarization", "⟨q₀⟩"), (overlaps, "overlap", "⟨q_ab⟩")):
-        for layer in _layers(records):
-            curves = [layer_curve(record, name, layer) for record in records]
-            band(axes, range(1, 1 + max(map(len, curves))), curves, f"layer {layer + 1}", color=LIGHT[layer])
+        for layer, curves in enumerate(layer_curves(records, name)):
+            band(axes, curves, f"layer {layer + 1}", color=LIGHT[layer])
         finish(axes, "epoch", label)
     return figure
 
 
-EXPERIMENT = Experiment("polarization", cells, train_cell, table, plot)
+EXPERIMENT = Experiment("polarization", SIZES, grid, table, plot)

@@ -43,10 +43,7 @@ class Display:
             self.said[cell.key] = now
             self.bars.say(f"epoch {done}/{total} of {cell.key}, {self.bars.left()}")
 
-    def end(self, cell: Cell) -> None:
+    def end(self, cell: Cell, failure: str = "") -> None:
         self.bars.end(cell.key)
-        self.bars.say(f"done  {cell.key}  {self.bars.left()}".rstrip())
-
-    def fail(self, cell: Cell, reason: str) -> None:
-        self.bars.end(cell.key)
-        self.bars.say(f"FAILED  {cell.key}: {reason}")
+        done = f"done  {cell.key}  {self.bars.left()}".rstrip()
+        self.bars.say(f"FAILED  {cell.key}: {failure}" if failure else done)

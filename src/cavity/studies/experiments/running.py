@@ -39,14 +39,12 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
         say(console, f"{store.folder} has no finished cell of scale {scale}")
         return
     parts = {"": records} if experiment.datasets_beside else groups(records, lambda record: record.cell.setup.dataset)
-    tables = {dataset: experiment.table(part) for dataset, part in parts.items()}
-    text = "\n\n".join(
-        table if len(parts) == 1 else f"Data: {dataset}.\n\n{table}" for dataset, table in tables.items()
-    )
-    (store.folder / TABLE).write_text(text + "\n", encoding="utf-8")
-    paths = []
+    tables, paths = [], [store.folder / TABLE]
     for dataset, part in parts.items():
-        name = experiment.name if len(parts) == 1 else f"{experiment.name}-{dataset}"
-        paths += save(experiment.plot(part), store.folder / name)
+        head, tail = ("", "") if len(parts) == 1 else (f"Data: {dataset}.\n\n", f"-{dataset}")
+        tables.append(head + experiment.table(part))
+        paths += save(experiment.plot(part), store.folder / f"{experiment.name}{tail}")
+    text = "\n\n".join(tables)
+    paths[0].write_text(text + "\n", encoding="utf-8")
     say(console, text)
-    say(console, "written: " + ", ".join(map(str, [store.folder / TABLE, *paths])))
+    say(console, "written: " + ", ".join(map(str, paths)))

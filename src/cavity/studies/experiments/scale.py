@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 #: Appended to a data set's name: odd classes against even ones.
@@ -15,18 +15,15 @@ SMOKE_SAMPLES = (400, 200)
 
 @dataclass(frozen=True)
 class Size:
-    """``width`` is that of the hidden layers, unless the experiment varies it; ``samples`` None means all data."""
+    """``width`` is that of the hidden layers, unless the experiment varies it; ``samples`` None means all data;
+    ``options`` are those that only this experiment has."""
 
     epochs: int
     seeds: int
     datasets: tuple[str, ...]
     width: int = 501
     samples: tuple[int, int] | None = None
-    options: Mapping[str, Any] | None = None
-
-    def option(self, name: str) -> Any:
-        """An option that only this experiment has."""
-        return (self.options or {})[name]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from cavity.studies.experiments.experiment import Cell, Record
-from cavity.studies.experiments.table import Measured, measured
-
-if TYPE_CHECKING:
-    from cavity.studies.experiments.training import Progress
+from cavity.studies.experiments.experiment import Record
+from cavity.studies.experiments.table import Measured, measured, number
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -23,20 +19,19 @@ def groups(records: Sequence[Record], key: Callable[[Record], Key]) -> dict[Key,
     return found
 
 
-def by_variant(records: Sequence[Record], names: Iterable[str]) -> dict[str, list[Record]]:
-    """Records of each existing variant, in the order of ``names``."""
-    found = groups(records, lambda record: str(record.cell.options["variant"]))
-    return {name: found[name] for name in names if name in found}
-
-
-def by_width(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """Records by the width of the hidden layers, the smallest first."""
-    return dict(sorted(groups(records, lambda record: record.cell.setup.hidden[0]).items()))
+def by(records: Sequence[Record], name: str, order: Iterable[Any] | None = None) -> dict[Any, list[Record]]:
+    """Records by a value of their setup or their options: those in ``order`` that there are, or all of them sorted."""
+    found = groups(records, lambda record: _values(record)[name])
+    return {key: found[key] for key in (sorted(found) if order is None else order) if key in found}
 
 
 def where(records: Sequence[Record], **wanted: Any) -> list[Record]:
-    """The records whose setups have these values."""
-    return [r for r in records if all(getattr(r.cell.setup, name) == value for name, value in wanted.items())]
+    """The records whose setups or options have these values."""
+    return [record for record in records if wanted.items() <= _values(record).items()]
+
+
+def _values(record: Record) -> dict[str, Any]:
+    return {**vars(record.cell.setup), **record.cell.options}
 
 
 def final(records: Sequence[Record], name: str) -> Measured | None:
@@ -44,8 +39,6 @@ def final(records: Sequence[Record], name: str) -> Measured | None:
     return measured(record.result["final"][name] for record in records)
 
 
-def train_cell(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
-    """The result of an experiment that only trains: curves and final values."""
-    from cavity.studies.experiments.training import summary, trained
-
-    return summary(*trained(cell.setup, folder, progress))
+def finals(records: Sequence[Record], *names: str, digits: int = 3) -> list[str]:
+    """Final values for a table: errors with two digits after the point, others with ``digits``."""
+    return [number(final(records, name), 2 if "error" in name else digits) for name in names]

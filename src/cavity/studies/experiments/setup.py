@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
+from cavity import baselines, data
+from cavity.baselines import BaselineTrainer
 from cavity.core.algorithms import ALGORITHMS
+from cavity.data import Dataset
+from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
-from cavity.studies.experiments.scale import TWO_CLASS
+from cavity.studies.experiments.scale import TWO_CLASS, Size
 from cavity.training.recipes import PAPER
+from cavity.training.trainer import Trainer
 
-if TYPE_CHECKING:
-    from cavity.baselines import BaselineTrainer
-    from cavity.data import Dataset
-    from cavity.training.trainer import Trainer
-
-    AnyTrainer = Trainer | BaselineTrainer
-
-#: Gradient methods: the optimiser, and whether weights are binary.
-GRADIENT = {
-    "binarynet": ("sgd", True),
-    "binarynet-adam": ("adam", True),
-    "sgd": ("sgd", False),
-    "adam": ("adam", False),
-}
-EBP = "ebp"
-BASELINES = {
-    "binarynet": "BinaryNet",
-    "binarynet-adam": "BinaryNet (Adam)",
-    "sgd": "SGD",
-    "adam": "Adam",
-    EBP: "EBP",
-}
+AnyTrainer = Trainer | BaselineTrainer
+BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sgd": "SGD", "adam": "Adam", "ebp": "EBP"}
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
@@ -89,6 +76,12 @@ class Setup:
         return self.dataset.endswith(TWO_CLASS)
 
 
+def setups(size: Size, methods: Sequence[str] = ("bp",), widths: Sequence[int] = ()) -> Iterator[Setup]:
+    """Two hidden layers, for each seed, width, data set and method, in this order."""
+    for seed, width, dataset, method in product(range(size.seeds), widths or [size.width], size.datasets, methods):
+        yield Setup(method, dataset, (width,) * 2, size.epochs, seed, samples=size.samples)
+
+
 def field_damped(rho: tuple[float, ...], alpha: float = 0.8) -> dict[str, Any]:
     """A setup's values where the last layer's field is damped and not its mean, h ← αh + (1 − α)(ρh + H): that is
     ρ' = α + (1 − α)ρ on a part 1 − α of the evidence. The other layers damp their means."""
@@ -102,54 +95,32 @@ def field_damped(rho: tuple[float, ...], alpha: float = 0.8) -> dict[str, Any]:
 
 def load(setup: Setup) -> Dataset:
     """The data of a setup, standardised; two-class labels are ±1."""
-    from cavity import data
-
     whole = data.load(setup.dataset.removesuffix(TWO_CLASS), binary_task=setup.two_class)
     return whole if setup.samples is None else whole.subset(*setup.samples)
 
 
 def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     """A fresh trainer on a fresh network."""
-    outputs = 1 if setup.two_class else dataset.n_classes
-    sizes = dataset.n_features, setup.hidden, outputs
+    sizes = dataset.n_features, setup.hidden, 1 if setup.two_class else dataset.n_classes
     if setup.method in ALGORITHMS:
         return _message_passing(setup, *sizes)
-    if setup.method == EBP:
+    method, seed = setup.method, setup.seed
+    if method == "ebp":
         if setup.density != 1 or setup.init != 1:
             raise ValueError(f"EBP has no density or init, got density {setup.density} and init {setup.init}")
-        from cavity.baselines import ExpectationBackpropagation, ExpectationTrainer
-
-        return ExpectationTrainer(
-            ExpectationBackpropagation(*sizes, weights=setup.weights, seed=setup.seed), setup.seed
-        )
-    return _gradient(setup, *sizes)
+        expectation = baselines.ExpectationBackpropagation(*sizes, weights=setup.weights, seed=seed)
+        return baselines.ExpectationTrainer(expectation, seed)
+    optimizer = "adam" if method.endswith("adam") else "sgd"
+    if method.startswith("binarynet"):
+        binary = baselines.BinaryNet(*sizes, density=setup.density, seed=seed)
+        return baselines.BinaryNetTrainer(binary, optimizer, lr=setup.lr, seed=seed)
+    plain = baselines.Perceptron(*sizes, activation=setup.activation, density=setup.density, seed=seed)
+    return baselines.PerceptronTrainer(plain, optimizer, lr=setup.lr, seed=seed)
 
 
 def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
-    from cavity.runs.building import build_network, build_trainer
-
-    config = Config(
-        hidden=hidden,
-        algorithm=setup.method,
-        weights=setup.weights,
-        activation=setup.activation,
-        output="label" if outputs == 1 else f"argmax-{setup.output}",
-        rho=setup.rho,
-        damping=setup.damping,
-        density=setup.density,
-        init=setup.init,
-        seed=setup.seed,
-    )
+    same = ("hidden", "weights", "activation", "rho", "damping", "density", "init", "seed")
+    output = "label" if outputs == 1 else f"argmax-{setup.output}"
+    config = Config(algorithm=setup.method, output=output, **{name: getattr(setup, name) for name in same})
     net = build_network(config, inputs, outputs)
     return build_trainer(config, net, rate=(*[1.0] * len(hidden), setup.last_evidence))
-
-
-def _gradient(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> BaselineTrainer:
-    from cavity.baselines import BinaryNet, BinaryNetTrainer, Perceptron, PerceptronTrainer
-
-    optimizer, is_binary = GRADIENT[setup.method]
-    if is_binary:
-        net = BinaryNet(inputs, hidden, outputs, density=setup.density, seed=setup.seed)
-        return BinaryNetTrainer(net, optimizer, lr=setup.lr, seed=setup.seed)
-    plain = Perceptron(inputs, hidden, outputs, activation=setup.activation, density=setup.density, seed=setup.seed)
-    return PerceptronTrainer(plain, optimizer, lr=setup.lr, seed=setup.seed)

@@ -50,17 +50,18 @@ class Store:
 
     def finish(self, record: Record) -> None:
         """Keep the record, and throw away what the cell needed to go on."""
-        self.records_folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(record.as_dict(), separators=(",", ":"))
-        write_whole(self.record_path(record.cell), text.encode() + b"\n")
+        self._write(record.cell, json.dumps(record.as_dict(), separators=(",", ":")).encode() + b"\n")
         shutil.rmtree(self.work_folder(record.cell))
+
+    def _write(self, cell: Cell, content: bytes) -> None:
+        self.records_folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.record_path(cell), content)
 
     def adopt(self, cell: Cell, siblings: Sequence[Store]) -> bool:
         """Take over the record of the same cell from an experiment that makes its records in the same way."""
         for sibling in siblings:
             if sibling.is_finished(cell):
-                self.records_folder.mkdir(parents=True, exist_ok=True)
-                write_whole(self.record_path(cell), sibling.record_path(cell).read_bytes())
+                self._write(cell, sibling.record_path(cell).read_bytes())
                 return True
         return False
 

@@ -11,17 +11,15 @@ src/layers/argmax.jl) the layer below an argmax damps its field instead. Ten cla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from typing import TYPE_CHECKING
 
-from cavity.studies.experiments.experiment import Cell, Experiment, Record
-from cavity.studies.experiments.scale import TWO_CLASS, Request, Size, smoke
-from cavity.studies.experiments.select import final, train_cell, where
-from cavity.studies.experiments.setup import BASELINES, TITLES, Setup, field_damped
+from matplotlib.figure import Figure
+
+from cavity.studies.experiments.experiment import Experiment, Grid, Record
+from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
+from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
+from cavity.studies.experiments.select import final, finals, where
+from cavity.studies.experiments.setup import BASELINES, TITLES, field_damped, setups
 from cavity.studies.experiments.table import Published, markdown, number, page, published, verdict
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METHODS = ("bp", "mf", "amp", "binarynet")
 FIELD_DAMPED = field_damped((1.0001, 1.0001, 0.9))
@@ -37,9 +35,9 @@ SIZES = {
 }
 
 
-def _row(binarynet: tuple[float, float], *others: tuple[float, float]) -> dict[str, Published]:
+def _row(*columns: tuple[float, float]) -> dict[str, Published]:
     """In the order of the paper's columns: BinaryNet, BP, AMP, MF."""
-    return dict(zip(("binarynet", "bp", "amp", "mf"), (Published(*v) for v in (binarynet, *others)), strict=True))
+    return dict(zip(("binarynet", "bp", "amp", "mf"), (Published(*values) for values in columns), strict=True))
 
 
 #: Paper, Tab. "Test error (%) … of various algorithms".
@@ -62,19 +60,13 @@ TRAIN: Mapping[str, Mapping[str, Published]] = {
 }
 
 
-def cells(request: Request) -> list[Cell]:
-    size = request.size(SIZES)
-    setups = [
-        Setup(method, dataset, (size.width,) * 2, size.epochs, seed, samples=size.samples)
-        for seed, dataset, method in product(range(size.seeds), size.datasets, METHODS)
-    ]
-    as_printed = [Cell(f"{setup.dataset}-{setup.method}", setup, request.scale) for setup in setups]
-    as_released = [
-        Cell(f"{setup.dataset}-{setup.method}-field", setup.replace(**FIELD_DAMPED), request.scale)
-        for setup in setups
-        if setup.method not in BASELINES and not setup.two_class
-    ]
-    return as_printed + as_released
+def grid(size: Size) -> Grid:
+    """All as printed first, then as released."""
+    for setup in setups(size, METHODS):
+        yield f"{setup.dataset}-{setup.method}", setup, {}
+    for setup in setups(size, METHODS):
+        if setup.method not in BASELINES and not setup.two_class:
+            yield f"{setup.dataset}-{setup.method}-field", setup.replace(**FIELD_DAMPED), {}
 
 
 def runs(records: Sequence[Record], dataset: str) -> Iterator[tuple[str, str, list[Record]]]:
@@ -113,22 +105,16 @@ def _table(
         for method, title, chosen in runs(records, dataset):
             ours, theirs = final(chosen, name), paper.get(dataset, {}).get(method)
             epochs = max(record.cell.setup.epochs for record in chosen)
-            extra = [number(final(chosen, other), 2 if "error" in other else 3) for other in others]
             row = [dataset, title, str(epochs), str(len(chosen)), number(ours), published(theirs)]
-            rows.append([*row, verdict(ours, theirs), *extra])
+            rows.append([*row, verdict(ours, theirs), *finals(chosen, *others)])
     return markdown(head, rows)
 
 
 def plot(records: Sequence[Record]) -> Figure:
     """Test error against epochs, a panel for each data set; the paper's final values at the right edge."""
-    from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-
     there = datasets(records)
-    columns = min(3, len(there))
-    figure, panels = sheet("Test error, 2 hidden layers", records, columns, -(-len(there) // columns))
-    for axes in panels[len(there) :]:
-        axes.set_axis_off()
-    for dataset, axes in zip(there, panels, strict=False):
+    figure, panels = sheet("Test error, 2 hidden layers", records, len(there))
+    for dataset, axes in zip(there, panels, strict=True):
         shown = []
         for method, title, chosen in runs(records, dataset):
             place, style = METHODS.index(method), "--" if title.endswith(FIELD_TITLE) else "-"
@@ -147,4 +133,4 @@ def plot(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("table-datasets", cells, train_cell, table, plot, datasets_beside=True)
+EXPERIMENT = Experiment("table-datasets", SIZES, grid, table, plot, datasets_beside=True)

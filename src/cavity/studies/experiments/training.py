@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from cavity.analysis.metrics import EpochRecord, measure, percent_wrong
+from cavity.core.network import Network
+from cavity.data import Dataset
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.folder import CHECKPOINT
-from cavity.studies.experiments.setup import Setup, build, load
+from cavity.studies.experiments.setup import AnyTrainer, Setup, build, load
 from cavity.training.callbacks import Callback
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from cavity.data import Dataset
-    from cavity.studies.experiments.setup import AnyTrainer
 
 #: Told (epochs done, epochs in all) after each epoch.
 Progress = Callable[[int, int], None]
@@ -62,11 +60,7 @@ def fit(
     callbacks = [SaveCheckpoint(path), _Report(progress, setup.epochs * len(tasks))]
     for number, task in enumerate(tasks, start=1):
         trainer.fit(
-            task,
-            epochs=setup.epochs * number,
-            validation=validation,
-            batch_size=setup.batch_size,
-            callbacks=callbacks,
+            task, epochs=setup.epochs * number, validation=validation, batch_size=setup.batch_size, callbacks=callbacks
         )
 
 
@@ -91,8 +85,6 @@ def summary(trainer: AnyTrainer, dataset: Dataset) -> dict[str, Any]:
 
 def whole_errors(trainer: AnyTrainer, x: Tensor, y: Tensor) -> tuple[float, float | None]:
     """Point-wise and Bayesian error in percent on all of (x, y); None where there is no posterior."""
-    from cavity.core.network import Network
-
     net = trainer.net
     if isinstance(net, Network):
         measured = measure(net, x, y)
