@@ -59,7 +59,7 @@ class IdiomaticBinaryNet(Classifier):
     """A perceptron ``inputs``-``hidden``-``outputs`` of binary weights and activations."""
 
     def __init__(self, inputs: int, hidden: Sequence[int], outputs: int, *, seed: int = 0) -> None:
-        super().__init__(inputs, outputs)
+        super().__init__(inputs, hidden, outputs)
         self.layers = nn.ModuleList(BinaryLinear(*pair) for pair in pairwise([inputs, *hidden, outputs]))
         generator = torch.Generator().manual_seed(seed)
         for w in self.parameters():
