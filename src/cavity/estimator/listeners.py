@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cavity.core.channels import GaussianOutput
-from cavity.training.callbacks import Callback
+from cavity.training.callbacks import Callback, EarlyStop
 from cavity.training.display import LiveDisplay, PlainDisplay, duration
 
 if TYPE_CHECKING:
@@ -26,23 +26,17 @@ SMALLEST_NOISE = 1e-3
 PATIENCE = 2.0
 
 
-class KeepBest(Callback):
+class KeepBest(EarlyStop):
     """Stops when the validation NLL has not improved for ``patience`` epochs; ``restore`` loads the best epoch."""
 
-    def __init__(self, patience: int) -> None:
-        self.patience, self.waited = patience, 0
-        self.best, self.epoch = float("inf"), 0
-        self.state: dict[str, Any] | None = None
-        self.noise: float | None = None
+    state: dict[str, Any] | None = None
+    noise: float | None = None
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        assert record.test_nll is not None
-        self.waited += 1
-        if record.test_nll < self.best:
-            self.best, self.epoch, self.waited = record.test_nll, record.epoch, 0
+        super().on_epoch(trainer, record)
+        if self.best_epoch == record.epoch:
             self.state = copy.deepcopy(trainer.net.state_dict())
             self.noise = getattr(trainer.net.output, "noise", None)
-        trainer.stop = trainer.stop or self.waited >= self.patience
 
     def restore(self, net: Network) -> None:
         """Give ``net`` the state, and the noise, of the best epoch."""

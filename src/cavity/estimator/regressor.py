@@ -34,11 +34,8 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """Train from scratch on X (samples, features) and real y (samples,)."""
         X, y = self._measured(X, y, reset=True)
-        self._start(X)
-        self._scale_target(y)
-        x, t = self._inputs(X), self._target(y)
-        train, held = self._held_out(len(x), None)
-        self._train(x[train], t[train], None if held is None else (x[held], t[held]))
+        self._start_with(X, y)
+        self._train(self._inputs(X), self._target(y))
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
@@ -46,8 +43,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         first = not hasattr(self, "network_")
         X, y = self._measured(X, y, reset=first)
         if first:
-            self._start(X)
-            self._scale_target(y)
+            self._start_with(X, y)
         x, t = self._inputs(X), self._target(y)
         self._pass_once(x, t)
         self._follow_noise(x, t)
@@ -88,7 +84,9 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         assert isinstance(output, GaussianOutput)
         return output
 
-    def _scale_target(self, y: NDArray[np.float64]) -> None:
+    def _start_with(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """A fresh network, and the standardisation of ``X`` and ``y``."""
+        self._start(X)
         self.y_mean_, spread = float(y.mean()), float(y.std())
         self.y_scale_ = spread if spread > 0 and np.isfinite(spread) else 1.0
         self.n_samples_seen_ = 0
