@@ -43,11 +43,6 @@ class _Up(NamedTuple):
     sigma: Tensor
 
 
-def _normal_at_zero(mu: Tensor, sigma: Tensor) -> Tensor:
-    """𝒩(0; μ, σ²)."""
-    return torch.exp(-0.5 * (mu / sigma).square()) / (sigma * math.sqrt(2 * math.pi))
-
-
 class ExpectationBackpropagation(Classifier):
     """A perceptron ``inputs``-``hidden``-``outputs`` of sign units, with a belief about each weight.
 
@@ -144,8 +139,9 @@ class ExpectationBackpropagation(Classifier):
         for number in reversed(range(len(passed))):
             terms.append(delta.T @ passed[number].inputs)
             if number > 0:
-                below = passed[number - 1]
-                delta = 2 * _normal_at_zero(below.mu, below.sigma) * (delta @ moments[number][0])
+                _, mu, sigma = passed[number - 1]
+                normal = torch.exp(-0.5 * (mu / sigma).square()) / (sigma * math.sqrt(2 * math.pi))
+                delta = 2 * normal * (delta @ moments[number][0])
         return -log_ndtr(a).sum(dim=1).mean(), terms[::-1]
 
 

@@ -149,10 +149,10 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
         planes = {"sign": layer.sign if layer.mask is None else layer.sign & layer.mask, "mask": layer.mask}
         there = {f"{p}_{name}{number}": bits for name, bits in planes.items() if bits is not None}
         if number == 0:
-            text = "".join(c_text.octets(name, columns_of(bits, widths)) for name, bits in there.items())
-            return text + c_text.numbers(f"{p}_offset", self.net.offsets, self.wide_scores)
-        text = "".join(c_text.words(name, words_of(bits, widths)) for name, bits in there.items())
-        return text if self.constant_base(number) else text + c_text.numbers(f"{p}_base{number}", layer.base, False)
+            text = "".join(c_text.array("uint8_t", name, columns_of(bits, widths)) for name, bits in there.items())
+            return text + c_text.array(f"int{64 if self.wide_scores else 32}_t", f"{p}_offset", self.net.offsets)
+        text = "".join(c_text.array("uint64_t", name, words_of(bits, widths)) for name, bits in there.items())
+        return text if self.constant_base(number) else text + c_text.array("int32_t", f"{p}_base{number}", layer.base)
 
     def constant_base(self, number: int) -> bool:
         base = self.net.layers[number].base
@@ -161,6 +161,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     def first(self) -> str:
         """The first layer: sums of inputs, all units at once, then scores."""
         p, P, net = self.p, self.P, self.net
+        out_type, keep = self.keep(0)
         total, sum_type = f"int{self.total_bits}_t", f"int{self.sum_bits}_t"
         body, start, row = "", 0, 0
         for width, factor in net.inputs.groups:
@@ -175,7 +176,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
             body += f"  for (k = 0; k < {net.sizes[1]}; ++k)\n"
             body += f"    total[k] += {factor} * (({total})2 * chosen[k] - all{'[k]' if self.masked else ''});\n"
             start, row = start + width, row + byte_rows(width)
-        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {self.out_type(0)} *out, int fast)
+        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {out_type} *out, int fast)
 {{
   {total} total[{net.sizes[1]}] = {{0}};
   {sum_type} chosen[{self.units}];
@@ -183,18 +184,19 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
   int k;
 {body}  for (k = 0; k < {net.sizes[1]}; ++k) {{
     const {total} s = total[k] * (({total})1 << {net.shift}) - {p}_offset[k];
-{self.keep(0)}
+{keep}
   }}
 }}
 """
 
     def above(self, number: int) -> str:
         p, P, layer, words = self.p, self.P, self.net.layers[number], self.words[number]
+        out_type, keep = self.keep(number)
         base = str(layer.base[0]) if self.constant_base(number) else f"{p}_base{number}[k]"
         apart = f"x[j] ^ {p}_sign{number}[k * {words} + j]"
         if layer.mask is not None:
             apart = f"({apart}) & {p}_mask{number}[k * {words} + j]"
-        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {self.out_type(number)} *out, int fast)
+        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {out_type} *out, int fast)
 {{
   int k, j;
   for (k = 0; k < {layer.shape[0]}; ++k) {{
@@ -203,22 +205,17 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     for (j = 0; j < {words}; ++j)
       apart += {p}_ones({apart}, fast);
     s = {base} - 2 * apart;
-{self.keep(number)}
+{keep}
   }}
 }}
 """
 
-    def last(self, number: int) -> bool:
-        return number == len(self.net.layers) - 1
-
-    def out_type(self, number: int) -> str:
-        return f"{self.p}_score" if self.last(number) else "uint64_t"
-
-    def keep(self, number: int) -> str:
-        """The score itself, or its sign as a bit."""
-        if self.last(number):
-            return f"    out[k] = ({self.p}_score)s;"
-        return "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
+    def keep(self, number: int) -> tuple[str, str]:
+        """The type of a layer's results, and how one is kept: the score itself, or its sign as a bit."""
+        if number == len(self.net.layers) - 1:
+            return f"{self.p}_score", f"    out[k] = ({self.p}_score)s;"
+        bit = "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
+        return "uint64_t", bit
 
     def run(self) -> str:
         p, P, count = self.p, self.P, len(self.net.layers)
