@@ -13,11 +13,12 @@ from torch import Tensor
 
 from cavity.core.channels import GaussianOutput
 from cavity.estimator.base import MessagePassingEstimator
-from cavity.estimator.listeners import SMALLEST_NOISE, EstimateNoise, mean_residual
-from cavity.training.callbacks import Callback
+from cavity.training.callbacks import Callback, OnEpoch
 
 #: Initial variance of the noise, as a fraction of the target's variance.
 FIRST_NOISE = 0.3
+#: The least: a network that fits every sample must not become certain.
+SMALLEST_NOISE = 1e-3
 #: In a stream, the initial noise counts as this many samples,
 GUESSED = 10
 #: and the noise is averaged over about this many of the latest.
@@ -74,10 +75,16 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
 
     def _follow_noise(self, x: Tensor, t: Tensor) -> None:
         """ν of a stream: a running mean of the squared residual (t − ω)²."""
-        output, before = self._gaussian(), min(self.n_samples_seen_ + GUESSED, REMEMBERED)
-        left_over = mean_residual(self.network_, x, t)
-        output.noise = max((before * output.noise + len(x) * left_over) / (before + len(x)), SMALLEST_NOISE)
+        before = min(self.n_samples_seen_ + GUESSED, REMEMBERED)
+        self._set_noise((before * self._gaussian().noise + len(x) * self._residual(x, t)) / (before + len(x)))
         self.n_samples_seen_ += len(x)
+
+    def _residual(self, x: Tensor, t: Tensor) -> float:
+        """Mean of (t − ω)² over samples."""
+        return float((t - self.network_.predict_moments(x).mean.squeeze(1)).square().mean())
+
+    def _set_noise(self, noise: float) -> None:
+        self._gaussian().noise = max(noise, SMALLEST_NOISE)
 
     def _gaussian(self) -> GaussianOutput:
         output = self.network_.output
@@ -101,7 +108,9 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return 1, GaussianOutput(FIRST_NOISE)
 
     def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
-        return [EstimateNoise(x, y)]
+        # V + ν, the variance of a prediction, adds the uncertainty of the fit to the mean squared residual ν. This
+        # compensates for a ν that is too small because of overfitting.
+        return [OnEpoch(lambda trainer, record: self._set_noise(self._residual(x, y)))]
 
     def _measured(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         array, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
