@@ -32,8 +32,10 @@ def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
 
 
 def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """m and σ without the bias column, transposed, and those of the bias."""
-    m, sigma = (tensor.float().cpu().numpy().T for tensor in (layer.mean, layer.variance))
+    """m and σ of the posterior without the bias column, transposed, and those of the bias."""
+    moments = layer.posterior.moments
+    assert moments.variance is not None
+    m, sigma = (tensor.float().cpu().numpy().T for tensor in (moments.mean, moments.variance))
     if layer.coupling.bias:
         return m[:-1], sigma[:-1], m[-1], sigma[-1]
     zero = np.zeros(m.shape[1], np.float32)
