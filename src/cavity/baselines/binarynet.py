@@ -18,19 +18,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from cavity.baselines.classifier import Classifier, cross_entropy
-from cavity.baselines.optimizers import OPTIMIZERS, Optimizer, memory_state
-from cavity.baselines.trainer import BaselineTrainer
-from cavity.core.couplings import random_mask
-from cavity.core.couplings.base import check_sizes
+from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
+from cavity.baselines.optimizers import Optimizer
+from cavity.baselines.trainer import GradientTrainer
 
 #: Network and batch shapes for which a compiled step is kept; a grid soon exceeds the compiler's default of eight.
 COMPILED_SHAPES = 64
@@ -109,21 +106,14 @@ class BinaryNet(Classifier):
     def __init__(
         self, inputs: int, hidden: Sequence[int], outputs: int, *, density: float = 1.0, seed: int = 0
     ) -> None:
-        check_sizes(inputs=inputs, outputs=outputs)
-        for width in hidden:
-            check_sizes(hidden=width)
-        super().__init__(inputs, outputs)
-        generator = torch.Generator().manual_seed(seed)
-        sizes = [inputs, *hidden, outputs]
+        super().__init__(inputs, hidden, outputs)
         self.weights = nn.ParameterList()
+        for number, (w, mask) in enumerate(initial_weights(self.shapes, density, seed)):
+            self.weights.append(w)
+            self.register_buffer(f"magnitude_{number}", torch.ones(()) if mask is None else mask)
         # N is what a unit sees: with all inputs counted, a sparse network would have logits too small to learn from.
-        self.scales = [1 / math.sqrt(density * width) for width in sizes[:-1]]
-        self.windows = [just_above(math.sqrt(density * width)) for width in sizes[:-1]]
-        for number, (lower, upper) in enumerate(pairwise(sizes)):
-            w = nn.init.xavier_uniform_(torch.empty(upper, lower), generator=generator)
-            self.weights.append(nn.Parameter(w + 0.0))
-            mask = random_mask((upper, lower), density, generator)
-            self.register_buffer(f"magnitude_{number}", torch.ones(()) if mask is None else mask.to(w.dtype))
+        roots = [math.sqrt(density * columns) for _, columns in self.shapes]
+        self.scales, self.windows = [1 / root for root in roots], list(map(just_above, roots))
 
     @property
     def layers(self) -> list[Layer]:
@@ -133,12 +123,6 @@ class BinaryNet(Classifier):
 
     def logits(self, x: Tensor) -> Tensor:
         return logits(list(self.weights), self.layers, x)
-
-    def bayesian_logits(self, x: Tensor) -> Tensor:
-        return self.logits(x)
-
-    def mean_weights(self) -> list[Tensor]:
-        return self.point_weights()
 
     @torch.no_grad()
     def point_weights(self) -> list[Tensor]:
@@ -154,49 +138,32 @@ def training_step(
     y: Tensor,
 ) -> Tensor:
     """Forward, backward and update on one mini-batch; returns the loss before the update."""
-    loss = cross_entropy(logits(weights, layers, x), y)
-    gradients = torch.autograd.grad(loss, weights)
-    with torch.no_grad():
-        optimizer.update(weights, gradients, memory)
-    return loss.detach()
+    return optimizer.descend(cross_entropy(logits(weights, layers, x), y), weights, memory)
 
 
-class BinaryNetTrainer(BaselineTrainer):
+class BinaryNetTrainer(GradientTrainer):
     """Trains a BinaryNet by "sgd" (lr 10) or "adam" (lr 0.001).
 
     ``compile=True`` compiles the whole step for each new batch size, which takes seconds and needs a C++ compiler.
     """
 
     net: BinaryNet
+    DEFAULT_LR: ClassVar = {"sgd": 10.0, "adam": 0.001}
+    BOUND = 1.0
 
     def __init__(
         self, net: BinaryNet, optimizer: str = "sgd", *, lr: float | None = None, compile: bool = False, seed: int = 0
     ) -> None:
-        super().__init__(seed)
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
-        self.net = net
-        self.optimizer = OPTIMIZERS[optimizer](lr)
-        self.memory = self.optimizer.start(list(net.weights))
+        super().__init__(net, list(net.weights), optimizer, lr, seed)
         self.compile = compile
-        self._compiled = _compiled_step() if compile else training_step
+        self._step = _compiled_step() if compile else training_step
         self._sizes_met: set[int] = set()
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
-        net = self.net
-        arguments = list(net.weights), net.layers, self.memory, self.optimizer, x, y
-        if not self.compile or len(x) in self._sizes_met:
-            return self._compiled(*arguments)
+        new = self.compile and len(x) not in self._sizes_met
         self._sizes_met.add(len(x))
-        with _compiling():
-            return self._compiled(*arguments)
-
-    def optimizer_state(self) -> dict[str, Any]:
-        return memory_state(self.memory)
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        for own, saved in zip(self.memory, state["memory"], strict=True):
-            own.copy_(saved)
+        with _compiling() if new else nullcontext():
+            return self._step(list(self.net.weights), self.net.layers, self.memory, self.optimizer, x, y)
 
 
 @cache

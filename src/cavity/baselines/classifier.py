@@ -6,50 +6,61 @@ A baseline with a posterior over its weights also gives Bayesian scores, and its
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from cavity.core.channels import ArgMax, Label, Output
+from cavity.core.couplings import random_mask
+from cavity.core.couplings.base import check_sizes
 from cavity.core.predict import BATCH
 
 
 class Classifier(nn.Module, ABC):
-    """A network that scores classes; one output unit is a ±1 label, several are classes 0…C−1."""
+    """A perceptron ``inputs``-``hidden``-``outputs``; one output unit is a ±1 label, several are classes 0…C−1."""
 
     #: Whether there is a posterior, and ``bayesian_logits`` differs from ``logits``.
     bayesian: ClassVar[bool] = False
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int) -> None:
         super().__init__()
+        check_sizes(inputs=inputs, outputs=outputs)
+        for width in hidden:
+            check_sizes(hidden=width)
         self.inputs, self.outputs = inputs, outputs
+        #: (outputs, inputs) of each layer's weights.
+        self.shapes = [(upper, lower) for lower, upper in pairwise([inputs, *hidden, outputs])]
         self.output: Output = Label() if outputs == 1 else ArgMax()
 
     @abstractmethod
     def logits(self, x: Tensor) -> Tensor:
         """Scores (samples, outputs) of x (samples, inputs): log-odds of +1, or log-probabilities up to a constant."""
 
-    @abstractmethod
     def bayesian_logits(self, x: Tensor) -> Tensor:
         """The same under the posterior of the weights; ``logits`` where there is none."""
+        return self.logits(x)
 
     @abstractmethod
     def point_weights(self) -> list[Tensor]:
         """The weights (outputs, inputs) that each layer predicts with."""
 
-    @abstractmethod
     def mean_weights(self) -> list[Tensor]:
         """The weights' means under the posterior; ``point_weights`` where there is none."""
+        return self.point_weights()
+
+    def _any_tensor(self) -> Tensor:
+        return next(chain(self.parameters(), self.buffers()))
 
     @property
     def device(self) -> torch.device:
-        return next(self.parameters()).device
+        return self._any_tensor().device
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
+        return self._any_tensor().dtype
 
     def check_inputs(self, x: Tensor) -> Tensor:
         """x as (samples, inputs) with the network's dtype and device; values are checked on the CPU only."""
@@ -83,6 +94,18 @@ class Classifier(nn.Module, ABC):
         if self.outputs > 1:
             return torch.softmax(z, dim=1)
         return torch.sigmoid(torch.cat([-z, z], dim=1))
+
+
+def initial_weights(
+    shapes: Sequence[tuple[int, int]], density: float, seed: int
+) -> Iterator[tuple[nn.Parameter, Tensor | None]]:
+    """Xavier's w (outputs, inputs) of each layer, and its mask of the random fraction ``density``; None keeps all."""
+    generator = torch.Generator().manual_seed(seed)
+    for shape in shapes:
+        # Adding +0 leaves no −0, whose sign would be −1.
+        w = nn.init.xavier_uniform_(torch.empty(shape), generator=generator) + 0.0
+        mask = random_mask(shape, density, generator)
+        yield nn.Parameter(w), None if mask is None else mask.to(w.dtype)
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:

@@ -21,15 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from cavity.baselines.classifier import Classifier
 from cavity.baselines.trainer import BaselineTrainer
-from cavity.core.couplings.base import check_sizes
 from cavity.core.special import hazard, log_ndtr
 
 WEIGHTS = ("binary", "gaussian")
@@ -43,11 +41,6 @@ class _Up(NamedTuple):
     inputs: Tensor
     mu: Tensor
     sigma: Tensor
-
-
-def _normal_at_zero(mu: Tensor, sigma: Tensor) -> Tensor:
-    """𝒩(0; μ, σ²)."""
-    return torch.exp(-0.5 * (mu / sigma).square()) / (sigma * math.sqrt(2 * math.pi))
 
 
 class ExpectationBackpropagation(Classifier):
@@ -69,35 +62,23 @@ class ExpectationBackpropagation(Classifier):
         init: float = 1.0,
         seed: int = 0,
     ) -> None:
-        check_sizes(inputs=inputs, outputs=outputs)
-        for width in hidden:
-            check_sizes(hidden=width)
+        super().__init__(inputs, hidden, outputs)
         if weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
         if not (math.isfinite(init) and init > 0):
             raise ValueError(f"init must be a finite number > 0, got {init!r}")
-        super().__init__(inputs, outputs)
         self.kind = weights
         generator = torch.Generator().manual_seed(seed)
-        sizes = [inputs, *hidden, outputs]
         #: s² of each layer's Gaussian weights.
-        self.spreads = [init**2 / lower for lower in sizes[:-1]]
-        for number, (lower, upper) in enumerate(pairwise(sizes)):
+        self.spreads = [init**2 / columns for _, columns in self.shapes]
+        for number, shape in enumerate(self.shapes):
             scale = init if weights == "binary" else 1 / math.sqrt(self.spreads[number])
-            self.register_buffer(f"field_{number}", scale * torch.randn(upper, lower, generator=generator))
+            self.register_buffer(f"field_{number}", scale * torch.randn(shape, generator=generator))
 
     @property
     def fields(self) -> list[Tensor]:
         """h (outputs, inputs) of each layer, shared with the network."""
         return [self.get_buffer(f"field_{number}") for number in range(len(self.spreads))]
-
-    @property
-    def device(self) -> torch.device:
-        return self.fields[0].device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.fields[0].dtype
 
     def moments(self) -> list[tuple[Tensor, Tensor]]:
         """m and E[W²] (outputs, inputs) of each layer's weights."""
@@ -158,8 +139,9 @@ class ExpectationBackpropagation(Classifier):
         for number in reversed(range(len(passed))):
             terms.append(delta.T @ passed[number].inputs)
             if number > 0:
-                below = passed[number - 1]
-                delta = 2 * _normal_at_zero(below.mu, below.sigma) * (delta @ moments[number][0])
+                _, mu, sigma = passed[number - 1]
+                normal = torch.exp(-0.5 * (mu / sigma).square()) / (sigma * math.sqrt(2 * math.pi))
+                delta = 2 * normal * (delta @ moments[number][0])
         return -log_ndtr(a).sum(dim=1).mean(), terms[::-1]
 
 
@@ -178,9 +160,3 @@ class ExpectationTrainer(BaselineTrainer):
         for h, term in zip(self.net.fields, terms, strict=True):
             h.add_(term)
         return loss
-
-    def optimizer_state(self) -> dict[str, Any]:
-        return {}
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        pass

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,30 +17,29 @@ from torch import Tensor
 class Optimizer(ABC):
     """Changes weights in place. ``lr`` is the step size, ``bound`` the largest |w|."""
 
-    default_lr: ClassVar[float]
-
-    def __init__(self, lr: float | None, bound: float = 1.0) -> None:
-        self.bound = bound
-        self.lr = self.default_lr if lr is None else lr
-        if not (math.isfinite(self.lr) and self.lr > 0):
+    def __init__(self, lr: float, bound: float) -> None:
+        if not (math.isfinite(lr) and lr > 0):
             raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
+        self.lr, self.bound = lr, bound
 
-    @abstractmethod
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
         """The initial memory."""
+        return []
 
     @abstractmethod
     def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
         """One update and clipping; ``memory`` is changed in place."""
 
+    def descend(self, loss: Tensor, weights: Sequence[Tensor], memory: Sequence[Tensor]) -> Tensor:
+        """One update by the gradient of ``loss``, which is returned without its graph."""
+        gradients = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            self.update(weights, gradients, memory)
+        return loss.detach()
+
 
 class SGD(Optimizer):
     """w ← clip(w − lr·∂L/∂w)."""
-
-    default_lr: ClassVar[float] = 10.0
-
-    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        return []
 
     def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
         for w, gradient in zip(weights, gradients, strict=True):
@@ -51,7 +50,6 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Kingma and Ba's rule with its usual constants; memory is the step count, then mean and mean square by layer."""
 
-    default_lr: ClassVar[float] = 0.001
     DECAY: ClassVar[tuple[float, float]] = (0.9, 0.999)
     EPSILON: ClassVar[float] = 1e-8
 
@@ -73,8 +71,3 @@ class Adam(Optimizer):
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
-
-
-def memory_state(memory: Sequence[Tensor]) -> dict[str, Any]:
-    """A copy of the memory."""
-    return {"memory": [tensor.clone() for tensor in memory]}

@@ -10,22 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from cavity.baselines.binarynet import binary_activation, just_above
-from cavity.baselines.classifier import Classifier, cross_entropy
-from cavity.baselines.optimizers import OPTIMIZERS, memory_state
-from cavity.baselines.trainer import BaselineTrainer
-from cavity.core.couplings import random_mask
-from cavity.core.couplings.base import check_sizes
+from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
+from cavity.baselines.trainer import GradientTrainer
 
 ACTIVATIONS = ("sign", "relu")
-#: Step sizes for weights of size 1/√N; BinaryNet's 10 is for scaled pre-activations.
-DEFAULT_LR = {"sgd": 0.1, "adam": 0.001}
 
 
 class Perceptron(Classifier):
@@ -41,20 +34,14 @@ class Perceptron(Classifier):
         density: float = 1.0,
         seed: int = 0,
     ) -> None:
-        check_sizes(inputs=inputs, outputs=outputs)
-        for width in hidden:
-            check_sizes(hidden=width)
+        super().__init__(inputs, hidden, outputs)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-        super().__init__(inputs, outputs)
         self.activation = activation
-        generator = torch.Generator().manual_seed(seed)
         self.weights = nn.ParameterList()
-        for number, (lower, upper) in enumerate(pairwise([inputs, *hidden, outputs])):
-            w = nn.init.xavier_uniform_(torch.empty(upper, lower), generator=generator)
-            self.weights.append(nn.Parameter(w))
-            mask = random_mask((upper, lower), density, generator)
-            self.register_buffer(f"mask_{number}", None if mask is None else mask.to(w.dtype))
+        for number, (w, mask) in enumerate(initial_weights(self.shapes, density, seed)):
+            self.weights.append(w)
+            self.register_buffer(f"mask_{number}", mask)
 
     def _masked(self) -> list[Tensor]:
         """The weights (outputs, inputs) of each layer, 0 where masked."""
@@ -68,40 +55,20 @@ class Perceptron(Classifier):
             x = nn.functional.relu(z) if self.activation == "relu" else binary_activation(z, 1.0, just_above(1.0))
         return nn.functional.linear(x, last)
 
-    def bayesian_logits(self, x: Tensor) -> Tensor:
-        return self.logits(x)
-
-    def mean_weights(self) -> list[Tensor]:
-        return self.point_weights()
-
     def point_weights(self) -> list[Tensor]:
         return [w.detach() for w in self._masked()]
 
 
-class PerceptronTrainer(BaselineTrainer):
+class PerceptronTrainer(GradientTrainer):
     """Trains a perceptron by "sgd" (lr 0.1) or "adam" (lr 0.001)."""
 
     net: Perceptron
+    #: For weights of size 1/√N; BinaryNet's 10 is for scaled pre-activations.
+    DEFAULT_LR: ClassVar = {"sgd": 0.1, "adam": 0.001}
+    BOUND = math.inf
 
     def __init__(self, net: Perceptron, optimizer: str = "adam", *, lr: float | None = None, seed: int = 0) -> None:
-        super().__init__(seed)
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
-        self.net = net
-        self.optimizer = OPTIMIZERS[optimizer](DEFAULT_LR[optimizer] if lr is None else lr, bound=math.inf)
-        self.memory = self.optimizer.start(list(net.weights))
+        super().__init__(net, list(net.weights), optimizer, lr, seed)
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
-        weights = list(self.net.weights)
-        loss = cross_entropy(self.net.logits(x), y)
-        gradients = torch.autograd.grad(loss, weights)
-        with torch.no_grad():
-            self.optimizer.update(weights, gradients, self.memory)
-        return loss.detach()
-
-    def optimizer_state(self) -> dict[str, Any]:
-        return memory_state(self.memory)
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        for own, saved in zip(self.memory, state["memory"], strict=True):
-            own.copy_(saved)
+        return self.optimizer.descend(cross_entropy(self.net.logits(x), y), list(self.net.weights), self.memory)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -12,6 +11,7 @@ from cavity.analysis.calibration import expected_calibration_error, negative_log
 from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
+from cavity.baselines.optimizers import OPTIMIZERS
 from cavity.core.couplings.base import check_sizes
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
@@ -23,21 +23,24 @@ class BaselineTrainer(Loop[Tensor]):
     device. ``seed`` shuffles the batches."""
 
     net: Classifier
+    #: What the optimiser remembers between steps, changed in place.
+    memory: Sequence[Tensor] = ()
 
-    @abstractmethod
     def optimizer_state(self) -> dict[str, Any]:
-        """What the optimiser remembers between steps."""
+        """A copy of what the optimiser remembers."""
+        return {"memory": [tensor.clone() for tensor in self.memory]}
 
-    @abstractmethod
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
         """Continue where ``optimizer_state`` was taken."""
+        for own, saved in zip(self.memory, state.get("memory", ()), strict=True):
+            own.copy_(saved)
 
     def fit(
         self,
-        train: tuple[Tensor, Tensor],
+        train: Pair,
         *,
         epochs: int,
-        validation: tuple[Tensor, Tensor] | None = None,
+        validation: Pair | None = None,
         batch_size: int | None = 128,
         evaluate_every: int = 1,
         callbacks: Sequence[Callback] = (),
@@ -54,16 +57,18 @@ class BaselineTrainer(Loop[Tensor]):
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
         nll = ece = None
         if test is not None:
-            probabilities, labels = self.net.predict_proba(test[0]), self._columns(test[1])
+            # Labels as columns of the probabilities: ±1 become 0 and 1.
+            labels = (test[1].reshape(-1) > 0).long() if self.net.outputs == 1 else test[1]
+            probabilities = self.net.predict_proba(test[0])
             nll = float(negative_log_likelihood(probabilities, labels))
             ece = float(expected_calibration_error(probabilities, labels))
         weights = self.net.mean_weights()
         return EpochRecord(
             epoch=self.epoch,
-            train_error=None if train is None else self._error(*train),
-            test_error=None if test is None else self._error(*test),
-            train_error_bayes=self._error(*train, "bayes") if self.net.bayesian and train is not None else None,
-            test_error_bayes=self._error(*test, "bayes") if self.net.bayesian and test is not None else None,
+            train_error=self._error(train, "point"),
+            test_error=self._error(test, "point"),
+            train_error_bayes=self._error(train, "bayes") if self.net.bayesian else None,
+            test_error_bayes=self._error(test, "bayes") if self.net.bayesian else None,
             test_nll=nll,
             test_ece=ece,
             seconds=self.seconds,
@@ -72,13 +77,11 @@ class BaselineTrainer(Loop[Tensor]):
             overlap=[float(mean_overlap(w)) for w in weights],
         )
 
-    def _error(self, x: Tensor, y: Tensor, method: str = "point") -> float:
-        predicted = self.net.predict(x, method)
-        return percent_wrong(predicted, y.reshape(predicted.shape))
-
-    def _columns(self, y: Tensor) -> Tensor:
-        """Labels as columns of ``predict_proba``: ±1 become 0 and 1."""
-        return (y.reshape(-1) > 0).long() if self.net.outputs == 1 else y
+    def _error(self, data: Pair | None, method: str) -> float | None:
+        if data is None:
+            return None
+        predicted = self.net.predict(data[0], method)
+        return percent_wrong(predicted, data[1].reshape(predicted.shape))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything, apart from the network's state, that a resumed run needs to continue exactly."""
@@ -88,3 +91,19 @@ class BaselineTrainer(Loop[Tensor]):
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
         self.load_optimizer_state(state["optimizer"])
+
+
+class GradientTrainer(BaselineTrainer):
+    """Updates ``weights`` by the optimiser of that name, with the step size ``lr`` or its default."""
+
+    DEFAULT_LR: ClassVar[dict[str, float]]
+    #: The largest |w|.
+    BOUND: ClassVar[float]
+
+    def __init__(self, net: Classifier, weights: Sequence[Tensor], optimizer: str, lr: float | None, seed: int) -> None:
+        super().__init__(seed)
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
+        self.net = net
+        self.optimizer = OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
+        self.memory = self.optimizer.start(weights)

@@ -25,9 +25,6 @@ from cavity.studies.experiments.scale import SCALES, Request
 if TYPE_CHECKING:
     from cavity.studies.experiments.grid import Failure
 
-ALL = "all"
-FAILED = 1
-
 
 def count(text: str) -> int:
     return 0 if text == "0" else positive(text)
@@ -51,24 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tables", action="store_true", help="only redraw tables and plots from existing records")
 
 
-def listing() -> str:
-    width = max(map(len, EXPERIMENTS))
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in EXPERIMENTS.items())
-
-
 def run(args: argparse.Namespace) -> int:
     if args.list:
-        print(listing())
+        width = max(map(len, EXPERIMENTS))
+        print("\n".join(f"{name:<{width}}  {text}" for name, text in EXPERIMENTS.items()))
         return 0
     if args.name is None:
         raise UsageError("name an experiment, or list them with --list (see cavity reproduce --help)")
     from cavity.studies.experiments.running import reproduce
 
     request = Request(args.scale, args.seeds, args.epochs, args.datasets)
-    names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     failures: list[Failure] = []
     try:
-        for name in names:
+        for name in EXPERIMENTS if args.name == "all" else [args.name]:
             failures += reproduce(name, request, args.out, jobs=args.jobs, tables_only=args.tables)
     except KeyboardInterrupt:
         print("stopped; run the same command to go on")
@@ -76,4 +68,4 @@ def run(args: argparse.Namespace) -> int:
     for failure in failures:
         details = f" (see {failure.details})" if failure.details.exists() else ""
         print(f"failed: {failure.cell.key}: {failure.reason}{details}")
-    return FAILED if failures else 0
+    return 1 if failures else 0

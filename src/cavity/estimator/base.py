@@ -6,12 +6,15 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,7 +22,7 @@ from torch import Tensor
 
 from cavity.analysis.uncertainty import draw_weights, predict_with
 from cavity.core.network import Network
-from cavity.estimator import defaults
+from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
@@ -31,78 +34,65 @@ from cavity.training.trainer import Trainer
 if TYPE_CHECKING:
     from cavity.core.channels import Output
 
-#: Seeds are drawn from ``random_state`` below this, its usual bound.
-SEED_BOUND = np.iinfo(np.int32).max
+
+def positive(name: str, value: object) -> int:
+    """``value`` as an int, NumPy's too; ValueError by ``name`` if it is no whole number of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
 
 
+def widths(hidden: object) -> tuple[int, ...]:
+    """The hidden layers as a tuple; ValueError if they are no sequence of widths."""
+    if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
+        raise ValueError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
+    return tuple(positive("a width in hidden", width) for width in hidden)
+
+
+@dataclass(repr=False, eq=False)
 class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     """The common part; see ``MessagePassingClassifier`` for the parameters."""
 
-    network_: Network
-    n_features_in_: int
-
-    def __init__(
-        self,
-        hidden: Sequence[int] = TABLES.hidden,
-        *,
-        weights: str = TABLES.weights,
-        activation: str = TABLES.activation,
-        algorithm: str = TABLES.algorithm,
-        epochs: int = TABLES.epochs,
-        batch_size: int | None = None,
-        rho: float | Sequence[float] | None = None,
-        damping: float | Sequence[float] | None = None,
-        inner_iterations: int = TABLES.inner_iterations,
-        bias: bool | None = None,
-        density: float = 1.0,
-        init: float = TABLES.init,
-        standardize: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 5,
-        compile: bool | Literal["auto"] = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden = hidden
-        self.weights = weights
-        self.activation = activation
-        self.algorithm = algorithm
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.rho = rho
-        self.damping = damping
-        self.inner_iterations = inner_iterations
-        self.bias = bias
-        self.density = density
-        self.init = init
-        self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.compile = compile
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden: Sequence[int] = TABLES.hidden
+    _: KW_ONLY
+    weights: str = TABLES.weights
+    activation: str = TABLES.activation
+    algorithm: str = TABLES.algorithm
+    epochs: int = TABLES.epochs
+    batch_size: int | None = None
+    rho: float | Sequence[float] | None = None
+    damping: float | Sequence[float] | None = None
+    inner_iterations: int = TABLES.inner_iterations
+    bias: bool | None = None
+    density: float = 1.0
+    init: float = TABLES.init
+    standardize: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 5
+    compile: bool | Literal["auto"] = False
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
+    network_: Network = field(init=False)
+    n_features_in_: int = field(init=False)
 
     @abstractmethod
     def _output(self) -> tuple[int, Output | str]:
         """Units of the last layer, and the channel on top of it."""
 
-    @abstractmethod
     def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
         """What else listens to a fit, on the training data."""
+        return []
 
     def _start(self, X: NDArray[np.float64]) -> None:
         """A fresh network, and the standardisation of ``X``."""
-        generator = check_random_state(self.random_state)
-        self.seed_ = int(generator.randint(SEED_BOUND))
+        self.seed_ = _seed(self.random_state)
         self.scaler_ = StandardScaler().fit(X) if self.standardize else None
         outputs, output = self._output()
-        prior = defaults.prior(self.weights)
-        bias = defaults.bias(prior) if self.bias is None else bool(self.bias)
-        config = Config(
-            hidden=defaults.widths(self.hidden), bias=bias, density=self.density, init=self.init, seed=self.seed_
-        )
+        prior = PRIORS.make(self.weights, "weights")
+        # Real weights can set a threshold. A ±1 bias is one vote among many and makes their number even: none.
+        bias = not prior.polarizes if self.bias is None else bool(self.bias)
+        config = Config(hidden=widths(self.hidden), bias=bias, density=self.density, init=self.init, seed=self.seed_)
         self.network_ = build_network(
             config, self.n_features_in_, outputs, weights=prior, activation=self.activation, output=output
         )
@@ -122,23 +112,22 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _batch_size(self, samples: int) -> int:
-        given = self.batch_size
-        return TABLES.batch_size(samples) if given is None else defaults.positive("batch_size", given)
+        return TABLES.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
 
-    def _train(self, x: Tensor, y: Tensor, validation: tuple[Tensor, Tensor] | None) -> None:
-        """All epochs, or as many as early stopping wants; then the best state if there was a validation set."""
-        batches, epochs = Batches(x, y, self._batch_size(len(x))), defaults.positive("epochs", self.epochs)
+    def _train(self, x: Tensor, y: Tensor, labels: NDArray[Any] | None = None) -> None:
+        """All epochs, or as many as early stopping wants; then the best state if there was a validation set, which is
+        drawn by class where ``labels`` are given."""
+        train, held = self._held_out(len(x), labels)
+        validation = None if held is None else (x[held], y[held])
+        x, y = x[train], y[train]
+        batches, epochs = Batches(x, y, self._batch_size(len(x))), positive("epochs", self.epochs)
         trainer = self._trainer()
-        best = KeepBest(defaults.positive("patience", self.patience))
+        best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
             listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
             self.history_ = trainer.fit(
-                (x, y),
-                epochs=epochs,
-                validation=validation,
-                batch_size=batches.batch_size,
-                callbacks=listeners,
+                (x, y), epochs=epochs, validation=validation, batch_size=batches.batch_size, callbacks=listeners
             )
         best.restore(self.network_)
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
@@ -156,8 +145,6 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
         if not self.early_stopping:
             return np.arange(samples), None
-        from sklearn.model_selection import train_test_split
-
         held = max(1, round(self.validation_fraction * samples))
         if not 0 < self.validation_fraction < 1 or held >= samples:
             raise ValueError(
@@ -167,10 +154,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         if labels is not None:
             counts = np.unique(labels, return_counts=True)[1]
             labels = labels if counts.min() >= 2 and len(counts) <= min(held, samples - held) else None
-        train, validation = train_test_split(
-            np.arange(samples), test_size=held, random_state=self.seed_, stratify=labels
-        )
-        return train, validation
+        split = train_test_split(np.arange(samples), test_size=held, random_state=self.seed_, stratify=labels)
+        return split[0], split[1]
 
     def _exact(self) -> Network:
         """The network in float64, for predictions: a row's must not depend on the rows around it, and rounding does."""
@@ -216,5 +201,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _generator(self, random_state: int | None) -> torch.Generator:
         """For draws of weights: seeded by ``random_state``, or by the estimator's own."""
-        seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(SEED_BOUND))
-        return torch.Generator().manual_seed(seed)
+        return torch.Generator().manual_seed(self.seed_ if random_state is None else _seed(random_state))
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

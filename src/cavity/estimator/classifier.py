@@ -15,7 +15,6 @@ from torch import Tensor
 
 from cavity.analysis.uncertainty import Uncertainty, predictive_entropy
 from cavity.estimator.base import MessagePassingEstimator
-from cavity.training.callbacks import Callback
 
 Entropies = Uncertainty[NDArray[np.float64]]
 
@@ -69,9 +68,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         X, y = self._labelled(X, y, reset=True)
         self.classes_, indices = np.unique(y, return_inverse=True)
         self._start(X)
-        x, t = self._inputs(X), torch.from_numpy(indices)
-        train, held = self._held_out(len(x), indices)
-        self._train(x[train], t[train], None if held is None else (x[held], t[held]))
+        self._train(self._inputs(X), torch.from_numpy(indices), indices)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> MessagePassingClassifier:
@@ -82,14 +79,11 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         """
         first = not hasattr(self, "network_")
         X, y = self._labelled(X, y, reset=first)
-        if first:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit")
-            known = np.unique(column_or_1d(np.asarray(classes)))
-        else:
-            known = self.classes_
-            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-                raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        known = np.unique(column_or_1d(np.asarray(classes))) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError(f"classes must be those of the first call, {known}, got {classes}")
         unknown = np.setdiff1d(y, known)
         if len(unknown):
             raise ValueError(f"y must only hold labels from classes {known}, got {unknown}")
@@ -105,9 +99,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         "bayes" agrees with ``predict_proba``, "point" with a network exported as bits.
         """
         x = self._checked(X)
-        if method == "bayes":
-            return self._labels(self._proba(x).argmax(dim=1))
-        return self._labels(self._exact().predict(x, method))
+        return self._labels(self._proba(x).argmax(dim=1) if method == "bayes" else self._exact().predict(x, method))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Bayesian probabilities (samples, classes), in the order of ``classes_``, from one pass of the moments."""
@@ -139,9 +131,6 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
 
     def _output(self) -> tuple[int, str]:
         return max(len(self.classes_), FEWEST_UNITS), "argmax"
-
-    def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
-        return []
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[Any]]:
         array, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)

@@ -1,4 +1,4 @@
-"""Callbacks of a fit: keep the best state, estimate the noise, show progress."""
+"""Callbacks of a fit: keep the best state, show progress."""
 
 from __future__ import annotations
 
@@ -9,40 +9,31 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cavity.core.channels import GaussianOutput
-from cavity.training.callbacks import Callback
+from cavity.training.callbacks import Callback, EarlyStop
 from cavity.training.display import LiveDisplay, PlainDisplay, duration
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from torch import Tensor
 
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.network import Network
     from cavity.training.trainer import Trainer
 
-#: The least noise, as a fraction of the target's variance: a network that fits every sample must not become certain.
-SMALLEST_NOISE = 1e-3
 #: Seconds before the time left is first shown, and between updates.
 PATIENCE = 2.0
 
 
-class KeepBest(Callback):
+class KeepBest(EarlyStop):
     """Stops when the validation NLL has not improved for ``patience`` epochs; ``restore`` loads the best epoch."""
 
-    def __init__(self, patience: int) -> None:
-        self.patience, self.waited = patience, 0
-        self.best, self.epoch = float("inf"), 0
-        self.state: dict[str, Any] | None = None
-        self.noise: float | None = None
+    state: dict[str, Any] | None = None
+    noise: float | None = None
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        assert record.test_nll is not None
-        self.waited += 1
-        if record.test_nll < self.best:
-            self.best, self.epoch, self.waited = record.test_nll, record.epoch, 0
+        super().on_epoch(trainer, record)
+        if self.best_epoch == record.epoch:
             self.state = copy.deepcopy(trainer.net.state_dict())
             self.noise = getattr(trainer.net.output, "noise", None)
-        trainer.stop = trainer.stop or self.waited >= self.patience
 
     def restore(self, net: Network) -> None:
         """Give ``net`` the state, and the noise, of the best epoch."""
@@ -50,24 +41,6 @@ class KeepBest(Callback):
             net.load_state_dict(self.state)
             if isinstance(net.output, GaussianOutput) and self.noise is not None:
                 net.output.noise = self.noise
-
-
-def mean_residual(net: Network, x: Tensor, y: Tensor) -> float:
-    """Mean of (y − ω)² over samples."""
-    return float((y - net.predict_moments(x).mean.squeeze(1)).square().mean())
-
-
-class EstimateNoise(Callback):
-    """ν ← mean over the data of the squared residual (y − ω)². The variance of a prediction, V + ν, adds the
-    uncertainty of the fit, which compensates for a ν that is too small because of overfitting."""
-
-    def __init__(self, x: Tensor, y: Tensor) -> None:
-        self.x, self.y = x, y
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        output = trainer.net.output
-        assert isinstance(output, GaussianOutput)
-        output.noise = max(mean_residual(trainer.net, self.x, self.y), SMALLEST_NOISE)
 
 
 class TellTimeLeft(Callback):

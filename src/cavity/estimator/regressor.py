@@ -13,11 +13,12 @@ from torch import Tensor
 
 from cavity.core.channels import GaussianOutput
 from cavity.estimator.base import MessagePassingEstimator
-from cavity.estimator.listeners import SMALLEST_NOISE, EstimateNoise, mean_residual
-from cavity.training.callbacks import Callback
+from cavity.training.callbacks import Callback, OnEpoch
 
 #: Initial variance of the noise, as a fraction of the target's variance.
 FIRST_NOISE = 0.3
+#: The least: a network that fits every sample must not become certain.
+SMALLEST_NOISE = 1e-3
 #: In a stream, the initial noise counts as this many samples,
 GUESSED = 10
 #: and the noise is averaged over about this many of the latest.
@@ -34,11 +35,8 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """Train from scratch on X (samples, features) and real y (samples,)."""
         X, y = self._measured(X, y, reset=True)
-        self._start(X)
-        self._scale_target(y)
-        x, t = self._inputs(X), self._target(y)
-        train, held = self._held_out(len(x), None)
-        self._train(x[train], t[train], None if held is None else (x[held], t[held]))
+        self._start_with(X, y)
+        self._train(self._inputs(X), self._target(y))
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
@@ -46,8 +44,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         first = not hasattr(self, "network_")
         X, y = self._measured(X, y, reset=first)
         if first:
-            self._start(X)
-            self._scale_target(y)
+            self._start_with(X, y)
         x, t = self._inputs(X), self._target(y)
         self._pass_once(x, t)
         self._follow_noise(x, t)
@@ -78,17 +75,25 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
 
     def _follow_noise(self, x: Tensor, t: Tensor) -> None:
         """ν of a stream: a running mean of the squared residual (t − ω)²."""
-        output, before = self._gaussian(), min(self.n_samples_seen_ + GUESSED, REMEMBERED)
-        left_over = mean_residual(self.network_, x, t)
-        output.noise = max((before * output.noise + len(x) * left_over) / (before + len(x)), SMALLEST_NOISE)
+        before = min(self.n_samples_seen_ + GUESSED, REMEMBERED)
+        self._set_noise((before * self._gaussian().noise + len(x) * self._residual(x, t)) / (before + len(x)))
         self.n_samples_seen_ += len(x)
+
+    def _residual(self, x: Tensor, t: Tensor) -> float:
+        """Mean of (t − ω)² over samples."""
+        return float((t - self.network_.predict_moments(x).mean.squeeze(1)).square().mean())
+
+    def _set_noise(self, noise: float) -> None:
+        self._gaussian().noise = max(noise, SMALLEST_NOISE)
 
     def _gaussian(self) -> GaussianOutput:
         output = self.network_.output
         assert isinstance(output, GaussianOutput)
         return output
 
-    def _scale_target(self, y: NDArray[np.float64]) -> None:
+    def _start_with(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """A fresh network, and the standardisation of ``X`` and ``y``."""
+        self._start(X)
         self.y_mean_, spread = float(y.mean()), float(y.std())
         self.y_scale_ = spread if spread > 0 and np.isfinite(spread) else 1.0
         self.n_samples_seen_ = 0
@@ -103,7 +108,9 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return 1, GaussianOutput(FIRST_NOISE)
 
     def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
-        return [EstimateNoise(x, y)]
+        # V + ν, the variance of a prediction, adds the uncertainty of the fit to the mean squared residual ν. This
+        # compensates for a ν that is too small because of overfitting.
+        return [OnEpoch(lambda trainer, record: self._set_noise(self._residual(x, y)))]
 
     def _measured(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         array, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)

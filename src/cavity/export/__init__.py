@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportError", "Inputs", "Trained", "describe", "to_c", "to_onnx", "to_packed"]
 
-_HOME = {
-    "cavity.export.integers": ("describe",),
-    "cavity.export.targets": ("to_c", "to_onnx", "to_packed"),
-    "cavity.export.trained": ("ExportError", "Inputs", "Trained"),
-}
+_HOME = {"describe": "integers", "ExportError": "trained", "Inputs": "trained", "Trained": "trained"}
 
-__getattr__, __dir__ = lazy(__name__, {name: home for home, names in _HOME.items() for name in names})
+__getattr__, __dir__ = lazy(__name__, {name: f"cavity.export.{_HOME.get(name, 'targets')}" for name in __all__})

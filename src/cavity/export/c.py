@@ -7,8 +7,6 @@ was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cavity.export import c_sums, c_text
@@ -21,17 +19,10 @@ NARROW = 1 << 31
 LISTED_FEATURES = 1024
 
 
-class Files(NamedTuple):
-    """The texts of both files."""
-
-    header: str
-    source: str
-
-
-def generate(net: Description, prefix: str, header_name: str) -> Files:
+def generate(net: Description, prefix: str, header_name: str) -> tuple[str, str]:
     """Header and source with all names prefixed; the source includes the header by ``header_name``."""
     writer = _Writer(net, c_text.checked_prefix(prefix))
-    return Files(writer.header(), writer.source(c_text.checked_file_name(header_name)))
+    return writer.header(), writer.source(c_text.checked_file_name(header_name))
 
 
 class _Writer:
@@ -43,16 +34,18 @@ class _Writer:
         self.words = [word_count(layer.shape[1]) for layer in net.layers]
         self.units = padded(net.sizes[1])
         # Twice, because 2 Σ_{w=+1} q − Σ q passes through twice its largest value.
-        self.wide_sums = 2 * net.inputs.largest_sum >= NARROW
-        offset = int(np.abs(net.offsets).max())
-        self.wide_scores = (net.inputs.largest_sum << net.shift) + offset >= NARROW
-        self.sum_type = "int32_t" if net.inputs.kind == "pixels" else "int64_t"
-        self.input_type = "uint8_t" if net.inputs.kind == "pixels" else "int32_t"
-        self.score_type = f"int{64 if len(net.layers) == 1 and self.wide_scores else 32}_t"
+        wide_sums = 2 * net.inputs.largest_sum >= NARROW
+        self.wide_scores = (net.inputs.largest_sum << net.shift) + int(np.abs(net.offsets).max()) >= NARROW
+        self.pixels, self.masked = net.inputs.kind == "pixels", net.layers[0].mask is not None
+        # Bits of the numbers in C.
+        self.sum_bits = 32 if self.pixels else 64
+        self.total_bits = 64 if self.wide_scores or wide_sums else 32
+        self.score_bits = 64 if len(net.layers) == 1 and self.wide_scores else 32
 
     def header(self) -> str:
         p, P, net = self.p, self.P, self.net
         names = f"\n/* Class names in UTF-8. */\nextern const char *const {p}_classes[{P}_CLASSES];\n"
+        rule = "class 1 where it is >= 0, else class 0" if net.output == "label" else "the first largest one wins"
         return f"""/* Written by cavity {__version__}: network {"-".join(map(str, net.sizes))}, one bit per weight.
  * No heap, no floating point, no global state; {self.stack()} bytes of stack for intermediate results.
  * {self.about_inputs()}
@@ -70,13 +63,13 @@ class _Writer:
 extern "C" {{
 #endif
 
-typedef {self.input_type} {p}_input;
-typedef {self.score_type} {p}_score;
+typedef {"uint8_t" if self.pixels else "int32_t"} {p}_input;
+typedef int{self.score_bits}_t {p}_score;
 {names if net.classes else ""}
 /* The class of one sample, 0 to {net.n_classes - 1}. */
 int {p}_predict(const {p}_input *sample);
 
-/* The scores of the last layer: {self.about_scores()}. */
+/* The scores of the last layer: {rule}. */
 void {p}_scores(const {p}_input *sample, {p}_score *scores);
 
 #ifdef __cplusplus
@@ -88,31 +81,23 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
 
     def about_inputs(self) -> str:
         inputs = self.net.inputs
-        if inputs.kind == "pixels":
+        if self.pixels:
             return f"A sample is {inputs.features} pixels from 0 to {inputs.white}, unscaled."
         assert inputs.mean is not None
         assert inputs.std is not None
-        text = (
-            f"A sample is {inputs.features} numbers round((x - mean) / std * {1 << FRACTION_BITS}), halves to even, "
-            "cut to 32 bits"
-        )
+        formula = f"round((x - mean) / std * {1 << FRACTION_BITS}), halves to even, cut to 32 bits"
+        text = f"A sample is {inputs.features} numbers {formula}"
         if len(inputs.mean) > LISTED_FEATURES:
             return f"{text}; mean and std are those of the training data."
         pairs = zip(inputs.mean.tolist(), inputs.std.tolist(), strict=True)
         listed = "".join(f"\n *   {mean!r} {std!r}" for mean, std in pairs)
         return f"{text}; mean and std of {'each feature' if len(inputs.mean) > 1 else 'all features'}:{listed}"
 
-    def about_scores(self) -> str:
-        return "class 1 where it is >= 0, else class 0" if self.net.output == "label" else "the first largest one wins"
-
     def stack(self) -> int:
         """Bytes of the arrays on the stack."""
-        total_bytes = 8 if self.wide_scores or self.wide_sums else 4
-        sum_bytes = (4 if self.sum_type == "int32_t" else 8) * self.units
-        masked = self.net.layers[0].mask is not None
-        tables = 9 * c_sums.CHUNK if self.net.inputs.kind == "pixels" else 8 * 256
-        scores = (8 if self.score_type == "int64_t" else 4) * self.net.sizes[-1]
-        return total_bytes * self.net.sizes[1] + (1 + masked) * sum_bytes + tables + 8 * sum(self.words[1:]) + scores
+        tables = 9 * c_sums.CHUNK if self.pixels else 8 * 256
+        sums = self.total_bits * self.net.sizes[1] + (1 + self.masked) * self.sum_bits * self.units
+        return (sums + self.score_bits * self.net.sizes[-1]) // 8 + tables + 8 * sum(self.words[1:])
 
     def source(self, header_name: str) -> str:
         p, P = self.p, self.P
@@ -120,7 +105,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
         classes = ",\n  ".join(map(c_text.string, self.net.classes))
         names = f"const char *const {p}_classes[{P}_CLASSES] = {{\n  {classes}\n}};\n" if classes else ""
         layers = [self.first(), *(self.above(number) for number in range(1, len(self.net.layers)))]
-        sums = c_sums.sums(p, P, self.units, self.net.inputs.kind == "pixels", self.sum_type)
+        sums = c_sums.sums(p, P, self.units, self.pixels)
         parts = [self.preamble(header_name), names, *constants, sums, *layers, self.run()]
         return "\n".join(part for part in parts if part)
 
@@ -164,10 +149,10 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
         planes = {"sign": layer.sign if layer.mask is None else layer.sign & layer.mask, "mask": layer.mask}
         there = {f"{p}_{name}{number}": bits for name, bits in planes.items() if bits is not None}
         if number == 0:
-            text = "".join(c_text.octets(name, columns_of(bits, widths)) for name, bits in there.items())
-            return text + c_text.numbers(f"{p}_offset", self.net.offsets, self.wide_scores)
-        text = "".join(c_text.words(name, words_of(bits, widths)) for name, bits in there.items())
-        return text if self.constant_base(number) else text + c_text.numbers(f"{p}_base{number}", layer.base, False)
+            text = "".join(c_text.array("uint8_t", name, columns_of(bits, widths)) for name, bits in there.items())
+            return text + c_text.array(f"int{64 if self.wide_scores else 32}_t", f"{p}_offset", self.net.offsets)
+        text = "".join(c_text.array("uint64_t", name, words_of(bits, widths)) for name, bits in there.items())
+        return text if self.constant_base(number) else text + c_text.array("int32_t", f"{p}_base{number}", layer.base)
 
     def constant_base(self, number: int) -> bool:
         base = self.net.layers[number].base
@@ -176,42 +161,42 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     def first(self) -> str:
         """The first layer: sums of inputs, all units at once, then scores."""
         p, P, net = self.p, self.P, self.net
-        total = f"int{64 if self.wide_scores or self.wide_sums else 32}_t"
-        masked = net.layers[0].mask is not None
+        out_type, keep = self.keep(0)
+        total, sum_type = f"int{self.total_bits}_t", f"int{self.sum_bits}_t"
         body, start, row = "", 0, 0
         for width, factor in net.inputs.groups:
             place = f"sample + {start}, {width}"
             body += "  memset(chosen, 0, sizeof chosen);\n"
             body += f"  {p}_sums({place}, {p}_sign0 + {row * self.units}, chosen, fast);\n"
-            if masked:
+            if self.masked:
                 body += "  memset(all, 0, sizeof all);\n"
                 body += f"  {p}_sums({place}, {p}_mask0 + {row * self.units}, all, fast);\n"
             else:
                 body += f"  all = 0;\n  for (k = 0; k < {width}; ++k)\n    all += sample[{start} + k];\n"
             body += f"  for (k = 0; k < {net.sizes[1]}; ++k)\n"
-            body += f"    total[k] += {factor} * (({total})2 * chosen[k] - all{'[k]' if masked else ''});\n"
+            body += f"    total[k] += {factor} * (({total})2 * chosen[k] - all{'[k]' if self.masked else ''});\n"
             start, row = start + width, row + byte_rows(width)
-        everything = f"{self.sum_type} all[{self.units}]" if masked else f"{self.sum_type} all"
-        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {self.out_type(0)} *out, int fast)
+        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {out_type} *out, int fast)
 {{
   {total} total[{net.sizes[1]}] = {{0}};
-  {self.sum_type} chosen[{self.units}];
-  {everything};
+  {sum_type} chosen[{self.units}];
+  {sum_type} all{f"[{self.units}]" if self.masked else ""};
   int k;
 {body}  for (k = 0; k < {net.sizes[1]}; ++k) {{
     const {total} s = total[k] * (({total})1 << {net.shift}) - {p}_offset[k];
-{self.keep(0)}
+{keep}
   }}
 }}
 """
 
     def above(self, number: int) -> str:
         p, P, layer, words = self.p, self.P, self.net.layers[number], self.words[number]
+        out_type, keep = self.keep(number)
         base = str(layer.base[0]) if self.constant_base(number) else f"{p}_base{number}[k]"
         apart = f"x[j] ^ {p}_sign{number}[k * {words} + j]"
         if layer.mask is not None:
             apart = f"({apart}) & {p}_mask{number}[k * {words} + j]"
-        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {self.out_type(number)} *out, int fast)
+        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {out_type} *out, int fast)
 {{
   int k, j;
   for (k = 0; k < {layer.shape[0]}; ++k) {{
@@ -220,41 +205,31 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     for (j = 0; j < {words}; ++j)
       apart += {p}_ones({apart}, fast);
     s = {base} - 2 * apart;
-{self.keep(number)}
+{keep}
   }}
 }}
 """
 
-    def last(self, number: int) -> bool:
-        return number == len(self.net.layers) - 1
-
-    def out_type(self, number: int) -> str:
-        return f"{self.p}_score" if self.last(number) else "uint64_t"
-
-    def keep(self, number: int) -> str:
-        """The score itself, or its sign as a bit."""
-        if self.last(number):
-            return f"    out[k] = ({self.p}_score)s;"
-        return "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
+    def keep(self, number: int) -> tuple[str, str]:
+        """The type of a layer's results, and how one is kept: the score itself, or its sign as a bit."""
+        if number == len(self.net.layers) - 1:
+            return f"{self.p}_score", f"    out[k] = ({self.p}_score)s;"
+        bit = "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
+        return "uint64_t", bit
 
     def run(self) -> str:
         p, P, count = self.p, self.P, len(self.net.layers)
         arrays = "".join(f"  uint64_t x{number}[{self.words[number]}];\n" for number in range(1, count))
-        calls = ""
-        for number in range(count):
-            below = f"x{number}" if number else "sample"
-            out = "scores" if self.last(number) else f"x{number + 1}"
-            calls += f"  {p}_layer{number}({below}, {out}, fast);\n"
-        decide = (
-            "  return scores[0] >= 0;\n"
-            if self.net.output == "label"
-            else f"""  for (k = 1; k < {P}_OUTPUTS; ++k)
+        names = ["sample", *(f"x{number}" for number in range(1, count)), "scores"]
+        calls = "".join(f"  {p}_layer{n}({names[n]}, {names[n + 1]}, fast);\n" for n in range(count))
+        counters, decide = "", "  return scores[0] >= 0;\n"
+        if self.net.output == "argmax":
+            counters = "  int k, best = 0;\n"
+            decide = f"""  for (k = 1; k < {P}_OUTPUTS; ++k)
     if (scores[k] > scores[best])
       best = k;
   return best;
 """
-        )
-        counters = "" if self.net.output == "label" else "  int k, best = 0;\n"
         return f"""{P}_INLINE void {p}_run(const {p}_input *sample, {p}_score *scores, int fast)
 {{
 {arrays}{calls}}}

@@ -38,9 +38,9 @@ def columns_of(bits: NDArray[np.bool_], widths: list[int]) -> NDArray[np.uint8]:
     return np.concatenate(parts)
 
 
-def sums(p: str, P: str, units: int, pixels: bool, sum_type: str) -> str:
+def sums(p: str, P: str, units: int, pixels: bool) -> str:
     """The summing function; for pixels it also has an AVX2 version, used if ``fast``."""
-    table = "uint16_t" if pixels else "int64_t"
+    table, sum_type = ("uint16_t", "int32_t") if pixels else ("int64_t", "int64_t")
     shortcut = f"""#ifdef {P}_AVX2
   if (fast) {{
     {p}_sums_avx2(x, n, w, acc);
@@ -63,10 +63,10 @@ def sums(p: str, P: str, units: int, pixels: bool, sum_type: str) -> str:
   }}
 }}
 """
-    return _avx2(p, P, units, sum_type) + "\n" + portable if pixels else portable
+    return _avx2(p, P, units) + "\n" + portable if pixels else portable
 
 
-def _avx2(p: str, P: str, units: int, sum_type: str) -> str:
+def _avx2(p: str, P: str, units: int) -> str:
     return f"""#ifdef {P}_AVX2
 #include <immintrin.h>
 
@@ -86,7 +86,7 @@ __attribute__((target("avx2"))) static inline __m256i {p}_look_up(const __m128i 
 }}
 
 /* As below, 32 units at once: an input is 16 h + l; sums of h and of l over four inputs are at most 60. */
-__attribute__((target("avx2"))) static void {p}_sums_avx2(const uint8_t *x, int n, const uint8_t *w, {sum_type} *acc)
+__attribute__((target("avx2"))) static void {p}_sums_avx2(const uint8_t *x, int n, const uint8_t *w, int32_t *acc)
 {{
   const __m256i nibble = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
   int start, i, g, k, r;

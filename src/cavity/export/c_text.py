@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cavity.export.trained import ExportError
@@ -15,6 +14,9 @@ IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 LONGEST_PREFIX = 40
 #: Every compiler must accept a string of this length (C99, 5.2.4.1).
 LONGEST_STRING = 4000
+#: How a number of each type is written, and how many on a line. The most negative number of a type is not a literal;
+#: none of ours reaches it.
+LITERALS = {"uint64_t": ("0x{:016x}u", 5), "uint8_t": ("{}", 28), "int64_t": ("INT64_C({})", 6), "int32_t": ("{}", 12)}
 
 
 def checked_prefix(prefix: str) -> str:
@@ -50,25 +52,9 @@ def string(text: str) -> str:
     return f'"{plain}"'
 
 
-def array(declaration: str, items: Iterable[str], per_line: int) -> str:
-    """A constant array with ``per_line`` values per line."""
-    listed = list(items)
+def array(kind: str, name: str, values: NDArray[Any]) -> str:
+    """A constant array of type ``kind``, flattened."""
+    literal, per_line = LITERALS[kind]
+    listed = [literal.format(value) for value in values.ravel().tolist()]
     lines = [", ".join(listed[start : start + per_line]) for start in range(0, len(listed), per_line)]
-    return f"static const {declaration} = {{\n  " + ",\n  ".join(lines) + "\n};\n"
-
-
-def words(name: str, values: NDArray[np.uint64]) -> str:
-    """A matrix of 64-bit words, flattened."""
-    return array(f"uint64_t {name}[{values.size}]", (f"0x{word:016x}u" for word in values.ravel().tolist()), 5)
-
-
-def octets(name: str, values: NDArray[np.uint8]) -> str:
-    """A matrix of bytes, flattened."""
-    return array(f"uint8_t {name}[{values.size}]", map(str, values.ravel().tolist()), 28)
-
-
-def numbers(name: str, values: NDArray[np.int64], wide: bool) -> str:
-    """Whole numbers of 32 or 64 bits."""
-    # The most negative number of a type is not a literal; none of ours reaches it.
-    make, kind, per_line = ("INT64_C({})", "int64_t", 6) if wide else ("{}", "int32_t", 12)
-    return array(f"{kind} {name}[{values.size}]", map(make.format, values.tolist()), per_line)
+    return f"static const {kind} {name}[{values.size}] = {{\n  " + ",\n  ".join(lines) + "\n};\n"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cavity.util.version import __version__
 
@@ -28,23 +27,19 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def op(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        """The result of one operation; ``name`` it if it is an output of the graph."""
+    def op(
+        self, kind: str, *inputs: str, name: str | None = None, unused: Sequence[str] = (), **attributes: Any
+    ) -> str:
+        """The first result of one operation; ``name`` it if it is an output of the graph."""
         result = name or f"t{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [result], **attributes))
-        return result
-
-    def pair(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The first of two results."""
-        result = f"t{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [result, f"{result}_rest"], **attributes))
+        results = [result, *(f"{result}_{other}" for other in unused)]
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), results, **attributes))
         return result
 
     def constant(self, values: Any, dtype: Any) -> str:
         """An array that is part of the model."""
         name = f"c{len(self.constants)}"
-        array: NDArray[Any] = np.asarray(values, dtype)
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(values, dtype), name))
         return name
 
     def axes(self, *numbers: int) -> str:
@@ -54,27 +49,18 @@ class Graph:
         return self.op("Cast", x, to=to)
 
     def model(
-        self,
-        inputs: Sequence[tuple[str, int, int]],
-        outputs: Sequence[tuple[str, int, int | None]],
-        classes: Sequence[str],
+        self, x: tuple[int, int], outputs: dict[str, tuple[int, *tuple[int, ...]]], classes: Sequence[str]
     ) -> bytes:
-        """The serialised model; inputs and outputs are (name, type, columns), columns None for a vector.
+        """The serialised model; ``x`` and ``outputs`` are (type, columns), without columns for a vector.
 
         Class names are stored in the metadata entry ``classes``, as a JSON list.
         """
         helper = self.onnx.helper
-
-        def value(name: str, kind: int, columns: int | None) -> Any:
-            return helper.make_tensor_value_info(name, kind, ["samples"] if columns is None else ["samples", columns])
-
-        graph = helper.make_graph(
-            self.nodes,
-            "cavity",
-            [value(*about) for about in inputs],
-            [value(*about) for about in outputs],
-            self.constants,
+        first, *others = (
+            helper.make_tensor_value_info(name, kind, ["samples", *columns])
+            for name, (kind, *columns) in {"x": x, **outputs}.items()
         )
+        graph = helper.make_graph(self.nodes, "cavity", [first], others, self.constants)
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, opset_imports=[opset], producer_name="cavity", producer_version=__version__)
         model.ir_version = helper.find_min_ir_version_for([opset])

@@ -18,9 +18,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.core.channels import ArgMax, Label, Sign
+from cavity.core.channels import ArgMax, Label
 from cavity.core.network import Layer, Network
-from cavity.export.trained import ExportError, Inputs, Trained, require_dense
+from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
 
 #: Bits of the factors a_i, as many as a float32 has.
@@ -34,17 +34,13 @@ LARGEST_GROUPS = 16
 def describe(trained: Trained) -> Description:
     """The network in integers; ExportError unless it has sign units and weights −1, 0 and 1."""
     net = trained.net
-    require_dense(net)
-    for number, activation in enumerate(net.activations):
-        if not isinstance(activation, Sign):
-            raise ExportError(
-                f"activation {number} is {type(activation).__name__}: only sign activations can be exported as bits"
-            )
+    require_exportable(net, " as bits")
     output = _output(net)
     weights = [_weights(number, layer) for number, layer in enumerate(net.weighted())]
     first = weights[0]
-    trained.inputs.check(net.weighted()[0].shape[1] - net.weighted()[0].coupling.bias)
-    code, offsets = _pixels(trained.inputs, first) if trained.inputs.white else _real(trained.inputs, first)
+    trained.inputs.check(first.shape[1])
+    biases = [0] * first.shape[0] if first.bias is None else first.bias.tolist()
+    code, offsets = (_pixels if trained.inputs.white else _real)(trained.inputs, first, biases)
     compared = len(weights) == 1 and output == "argmax" and code.kind == "pixels"
     shift = SCORE_BITS if compared else 0
     whole = [round(offset * (1 << shift)) if compared else math.ceil(offset) for offset in offsets]
@@ -82,16 +78,13 @@ def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
     return fractions * features if len(fractions) == 1 else fractions
 
 
-def _ternary(weights: Weights) -> NDArray[np.int64]:
+def ternary(weights: Weights) -> NDArray[np.int64]:
+    """w (outputs, inputs) as −1, 0 and 1."""
     w = np.where(weights.sign, 1, -1)
     return w if weights.mask is None else w * weights.mask
 
 
-def _biases(weights: Weights) -> list[int]:
-    return [0] * weights.shape[0] if weights.bias is None else weights.bias.tolist()
-
-
-def _pixels(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]]:
+def _pixels(inputs: Inputs, weights: Weights, biases: list[int]) -> tuple[InputCode, list[Fraction]]:
     """The code of the pixels, and T_k."""
     assert inputs.white is not None
     features = weights.shape[1]
@@ -102,25 +95,20 @@ def _pixels(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]
             f"the pixels have {len(scales)} different std: at most {LARGEST_GROUPS} groups of adjacent pixels, such as "
             "colour channels, can be exported (--inputs real takes any number)"
         )
-    smallest = min(std)
-    unit = Fraction(1 << FACTOR_BITS) if len(scales) > 1 else Fraction(1)
+    unit = min(std) * (1 << FACTOR_BITS if len(scales) > 1 else 1)
     # A group with so large a std that its factor rounds to 0 weighs less than a rounding error of the smallest std.
-    factors = [max(1, round(unit * smallest / scale)) for scale, _ in scales]
-    groups = tuple((width, factor) for (_, width), factor in zip(scales, factors, strict=True))
+    groups = tuple((width, max(1, round(unit / scale))) for scale, width in scales)
     a = [factor for width, factor in groups for _ in range(width)]
     # Floats are integers over a power of two; over the largest of these, the sums are exact Python integers.
     below = max(centre.denominator for centre in mean)
     centres = np.array([factor * int(centre * below) for factor, centre in zip(a, mean, strict=True)], object)
-    sums = _ternary(weights).astype(object) @ centres
-    pull = unit * smallest
-    offsets = [
-        inputs.white * (Fraction(total, below) - pull * bias)
-        for total, bias in zip(sums, _biases(weights), strict=True)
-    ]
+    sums = ternary(weights).astype(object) @ centres
+    pairs = zip(sums, biases, strict=True)
+    offsets = [inputs.white * (Fraction(total, below) - unit * bias) for total, bias in pairs]
     return InputCode("pixels", groups, white=inputs.white), offsets
 
 
-def _real(inputs: Inputs, weights: Weights) -> tuple[InputCode, list[Fraction]]:
+def _real(inputs: Inputs, weights: Weights, biases: list[int]) -> tuple[InputCode, list[Fraction]]:
     """The code of standardised numbers, and the bias in their units."""
-    offsets = [Fraction(-bias << FRACTION_BITS) for bias in _biases(weights)]
+    offsets = [Fraction(-bias << FRACTION_BITS) for bias in biases]
     return InputCode("real", ((weights.shape[1], 1),), mean=inputs.mean, std=inputs.std), offsets

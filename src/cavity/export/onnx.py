@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
+from cavity.export.integers import ternary
 from cavity.export.onnx_bayes import preactivations
 from cavity.export.onnx_classes import argmax_probabilities, label_probabilities
-from cavity.export.trained import ExportError, Inputs, Trained, require_dense
+from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
 
 #: Integers up to these are exact.
@@ -20,12 +21,11 @@ EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
 
 def point_model(net: Description) -> bytes:
     """Classes and scores of the most probable weights."""
-    g = Graph()
-    code = net.inputs
+    g, code = Graph(), net.inputs
     bound = (code.largest_sum << net.shift) + int(np.abs(net.offsets).max())
-    wide = bound >= EXACT_FLOAT
     if bound >= EXACT_DOUBLE:
         raise ExportError(f"the sums of {code.features} inputs are not exact in double precision")
+    wide = bound >= EXACT_FLOAT
     dtype = np.float64 if wide else np.float32
     factors = np.repeat([factor for _, factor in code.groups], [width for width, _ in code.groups])
     z = g.op("MatMul", _integers(g, code, wide), _matrix(g, net.layers[0], wide, factors))
@@ -34,10 +34,9 @@ def point_model(net: Description) -> bytes:
     z = g.op("Sub", z, g.constant(net.offsets, dtype))
     for layer in net.layers[1:]:
         # Sums of signs are far below 2^24, whatever the first layer needed.
-        up, down = g.constant(1, np.float32), g.constant(-1, np.float32)
-        zero = g.constant(0, dtype)
-        x = g.op("Where", g.op("GreaterOrEqual", z, zero), up, down)
-        z, dtype = g.op("MatMul", x, _matrix(g, layer, False)), np.float32
+        up, down, zero = g.constant(1, np.float32), g.constant(-1, np.float32), g.constant(0, dtype)
+        signs = g.op("Where", g.op("GreaterOrEqual", z, zero), up, down)
+        z, dtype = g.op("MatMul", signs, _matrix(g, layer, False)), np.float32
         if layer.bias is not None:
             z = g.op("Add", z, g.constant(layer.bias, np.float32))
     scores = g.op("Cast", z, name="scores", to=INT64)
@@ -46,9 +45,8 @@ def point_model(net: Description) -> bytes:
     else:
         positive = g.op("GreaterOrEqual", g.op("Squeeze", scores, g.axes(1)), g.constant(0, np.int64))
         g.op("Cast", positive, name="class", to=INT64)
-    kind = UINT8 if code.kind == "pixels" else FLOAT
-    outputs = [("class", INT64, None), ("scores", INT64, net.sizes[-1])]
-    return g.model([("x", kind, code.features)], outputs, net.classes)
+    x = UINT8 if code.kind == "pixels" else FLOAT, code.features
+    return g.model(x, {"class": (INT64,), "scores": (INT64, net.sizes[-1])}, net.classes)
 
 
 def _integers(g: Graph, code: InputCode, wide: bool) -> str:
@@ -65,8 +63,7 @@ def _integers(g: Graph, code: InputCode, wide: bool) -> str:
 
 def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
     """Transposed weights (inputs, outputs), stored as one byte each, times the factors of the inputs."""
-    w = np.where(layer.sign, 1, -1) * (1 if layer.mask is None else layer.mask)
-    matrix = g.cast(g.constant(w.T, np.int8), DOUBLE if wide else FLOAT)
+    matrix = g.cast(g.constant(ternary(layer).T, np.int8), DOUBLE if wide else FLOAT)
     if factors is None or (factors == 1).all():
         return matrix
     return g.op("Mul", matrix, g.constant(factors[:, None], np.float64 if wide else np.float32))
@@ -74,19 +71,14 @@ def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = N
 
 def bayesian_model(trained: Trained) -> bytes:
     """Class probabilities of the posterior: one pass of the moments, then the output's integral."""
-    net = trained.net
-    require_dense(net)
+    net, inputs = trained.net, trained.inputs
+    require_exportable(net)
+    inputs.check(net.input_shape[0])
     g = Graph()
-    features = net.input_shape[0]
-    trained.inputs.check(features)
-    omega, V = preactivations(g, net, _standardized(g, trained.inputs))
-    if net.outputs == 1:
-        label_probabilities(g, net, omega, V, name="probabilities")
-    else:
-        argmax_probabilities(g, net, omega, V, name="probabilities")
-    kind = FLOAT if trained.inputs.white is None else UINT8
-    columns = 2 if net.outputs == 1 else net.outputs
-    return g.model([("x", kind, features)], [("probabilities", FLOAT, columns)], trained.classes)
+    probabilities = label_probabilities if net.outputs == 1 else argmax_probabilities
+    probabilities(g, net, *preactivations(g, net, _standardized(g, inputs)), name="probabilities")
+    x = FLOAT if inputs.white is None else UINT8, net.input_shape[0]
+    return g.model(x, {"probabilities": (FLOAT, max(2, net.outputs))}, trained.classes)
 
 
 def _standardized(g: Graph, inputs: Inputs) -> str:

@@ -8,7 +8,6 @@ ONNX has no erfc, so the tail is e^{−u²/2} √(2/π) R(|u|) with the polynomi
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,38 +16,30 @@ from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.network import Layer, Network
 from cavity.core.special import MILLS_32, MILLS_64
 from cavity.export.graph import Graph
-from cavity.export.trained import ExportError
 
-
-class Gaussian(NamedTuple):
-    """The names of ω and V, both (samples, outputs)."""
-
-    omega: str
-    V: str
+#: The names of ω and V, both (samples, outputs).
+Gaussian = tuple[str, str]
 
 
 def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
     """ω and V of the last layer for standardised inputs x."""
-    for number, activation in enumerate(net.activations):
-        if not isinstance(activation, Sign):
-            raise ExportError(
-                f"activation {number} is {type(activation).__name__}: only sign activations can be exported"
-            )
     first, *above = net.weighted()
-    pre = _first(g, first, x)
+    omega, V = _first(g, first, x)
     for layer, activation in zip(above, net.activations, strict=True):
         assert isinstance(activation, Sign)
-        pre = _above(g, layer, activation.noise, pre)
-    return pre
+        omega, V = _above(g, layer, activation.noise, omega, V)
+    return omega, V
 
 
 def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """m and σ without the bias column, transposed, and those of the bias."""
-    m, sigma = (tensor.float().cpu().numpy() for tensor in (layer.mean, layer.variance))
+    """m and σ of the posterior without the bias column, transposed, and those of the bias."""
+    moments = layer.posterior.moments
+    assert moments.variance is not None
+    m, sigma = (tensor.float().cpu().numpy().T for tensor in (moments.mean, moments.variance))
     if layer.coupling.bias:
-        return m[:, :-1].T, sigma[:, :-1].T, m[:, -1], sigma[:, -1]
-    zero = np.zeros(len(m), np.float32)
-    return m.T, sigma.T, zero, zero
+        return m[:-1], sigma[:-1], m[-1], sigma[-1]
+    zero = np.zeros(m.shape[1], np.float32)
+    return m, sigma, zero, zero
 
 
 def _scale(layer: Layer) -> float:
@@ -66,11 +57,11 @@ def _first(g: Graph, layer: Layer, x: str) -> Gaussian:
     omega = g.op("Add", g.op("MatMul", x, _f32(g, m)), _f32(g, m_bias))
     V = g.op("Add", g.op("MatMul", square, _f32(g, sigma)), _f32(g, sigma_bias))
     floor = g.op("Mul", g.op("ReduceMean", square, g.axes(1), keepdims=1), _f32(g, _scale(layer)))
-    return Gaussian(omega, g.op("Max", V, floor, _f32(g, VARIANCE_FLOOR)))
+    return omega, g.op("Max", V, floor, _f32(g, VARIANCE_FLOOR))
 
 
-def _above(g: Graph, layer: Layer, noise: float, below: Gaussian) -> Gaussian:
-    u = g.op("Div", below.omega, g.op("Sqrt", g.op("Add", below.V, _f32(g, noise)) if noise else below.V))
+def _above(g: Graph, layer: Layer, noise: float, omega: str, V: str) -> Gaussian:
+    u = g.op("Div", omega, g.op("Sqrt", g.op("Add", V, _f32(g, noise)) if noise else V))
     mean = g.op("Erf", g.op("Mul", u, _f32(g, math.sqrt(0.5))))
     tail = g.op("Mul", upper_tail(g, g.op("Abs", u), np.float32), _f32(g, 2.0))
     delta = g.op("Mul", tail, g.op("Sub", _f32(g, 2.0), tail))
@@ -78,7 +69,7 @@ def _above(g: Graph, layer: Layer, noise: float, below: Gaussian) -> Gaussian:
     omega = g.op("Add", g.op("MatMul", mean, _f32(g, m)), _f32(g, m_bias))
     still = sigma.sum(axis=0, dtype=np.float64) + sigma_bias
     V = g.op("Add", g.op("MatMul", delta, _f32(g, np.square(m))), _f32(g, still))
-    return Gaussian(omega, g.op("Max", V, _f32(g, max(_scale(layer), VARIANCE_FLOOR))))
+    return omega, g.op("Max", V, _f32(g, max(_scale(layer), VARIANCE_FLOOR)))
 
 
 def mills_ratio(g: Graph, a: str, dtype: type) -> str:

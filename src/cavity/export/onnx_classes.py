@@ -100,7 +100,7 @@ def _panels(g: Graph, omega: str, V: str, classes: int) -> str:
     count = classes * len(STEP_MARKS)
     marks = g.op("Reshape", marks, g.axes(-1, count))
     edges = g.op("Concat", low, g.op("Min", g.op("Max", marks, low), high), high, axis=1)
-    edges = g.pair("TopK", edges, g.axes(count + 2), axis=1, largest=0, sorted=1)
+    edges = g.op("TopK", edges, g.axes(count + 2), unused=["rest"], axis=1, largest=0, sorted=1)
     left, right = (g.op("Slice", edges, g.axes(at), g.axes(count + 1 + at), g.axes(1)) for at in (0, 1))
     width = g.op("Unsqueeze", g.op("Sub", right, left), g.axes(2))
     nodes, weights = np.polynomial.legendre.leggauss(NODES)

@@ -13,34 +13,28 @@ from cavity.export.trained import Trained
 from cavity.packed.file import dumps
 from cavity.util.files import write_whole
 
+AnyPath = str | os.PathLike[str]
 
-def to_packed(trained: Trained, path: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+
+def to_packed(trained: Trained, path: AnyPath, *, force: bool = False) -> list[Path]:
     """One bit per weight, for ``cavity.packed.load``; returns the files written."""
     target = _free(Path(path), force)
     return _write({target: dumps(describe(trained))})
 
 
-def to_c(
-    trained: Trained, path: str | os.PathLike[str], *, prefix: str | None = None, force: bool = False
-) -> list[Path]:
+def to_c(trained: Trained, path: AnyPath, *, prefix: str | None = None, force: bool = False) -> list[Path]:
     """A C99 source at ``path`` (ending in .c, or without an ending) and its header beside it; names start with
     ``prefix``, by default the file's name."""
     path = Path(path)
     if path.suffix not in ("", ".c"):
         raise ValueError(f"path of a C source must end in .c, got {path}")
-    source, header = path.with_suffix(".c"), path.with_suffix(".h")
-    for target in (source, header):
-        _free(target, force)
-    files = generate(describe(trained), prefix_of(path.stem) if prefix is None else prefix, header.name)
-    return _write({header: files.header.encode(), source: files.source.encode()})
+    source, header = (_free(path.with_suffix(suffix), force) for suffix in (".c", ".h"))
+    texts = generate(describe(trained), prefix_of(path.stem) if prefix is None else prefix, header.name)
+    return _write({header: texts[0].encode(), source: texts[1].encode()})
 
 
 def to_onnx(
-    trained: Trained,
-    path: str | os.PathLike[str],
-    *,
-    method: Literal["point", "bayes"] = "point",
-    force: bool = False,
+    trained: Trained, path: AnyPath, *, method: Literal["point", "bayes"] = "point", force: bool = False
 ) -> list[Path]:
     """An ONNX model: classes from the most probable weights ("point") or class probabilities ("bayes")."""
     from cavity.export.onnx import bayesian_model, point_model

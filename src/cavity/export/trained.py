@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cavity.core.channels import Sign
 from cavity.core.couplings import Dense
 from cavity.core.network import Network
 from cavity.data.registry import split_name
@@ -99,10 +100,14 @@ def _kind(run: Run, images: bool) -> str:
     return "pixels"
 
 
-def require_dense(net: Network) -> None:
-    """ExportError unless it is a ``Network`` with dense layers only."""
+def require_exportable(net: Network, suffix: str = "") -> None:
+    """ExportError unless it is a ``Network`` of dense layers and sign units; ``suffix`` ends the message on units."""
     if not isinstance(net, Network):
         raise ExportError(f"only networks trained by message passing can be exported, got a {type(net).__name__}")
     for number, layer in enumerate(net.weighted()):
         if not isinstance(layer.coupling, Dense):
             raise ExportError(f"layer {number} is {layer.coupling!r}: only dense layers can be exported")
+    for number, activation in enumerate(net.activations):
+        if not isinstance(activation, Sign):
+            kind = type(activation).__name__
+            raise ExportError(f"activation {number} is {kind}: only sign activations can be exported{suffix}")
