@@ -127,7 +127,7 @@ def tail(x: Tensor) -> Tail:
 
 def log_ndtr_scaled(x: Tensor) -> Tensor:
     """log Φ(x) + ½ min(x, 0)²: the logarithm of Φ without its Gaussian decay, log R/√(2π) or log(1 − N R)."""
-    R = _mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
+    R = mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
     return torch.where(x < 0, R.log(), torch.log1p(-(x * x).mul_(-0.5).exp_() * R))
 
 
@@ -170,7 +170,7 @@ def sign_gradient_prepared(prepared: PreparedSign, u: Tensor) -> Tensor:
     overflows, κ is 0.
     """
     side = _side(u)
-    R = _mills_ratio(u.abs()).mul_(side)
+    R = mills_ratio(u.abs()).mul_(side)
     return _inverse_density(prepared, u, side).sub_(R).reciprocal_()
 
 
@@ -232,7 +232,7 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
     if not torch.compiler.is_compiling():
         tail = torch.special.erfc(u.abs() / SQRT_2)
         return torch.erf(u / SQRT_2), tail * (2 - tail)
-    tail = (u * u).mul_(-0.5).exp_().mul_(SQRT_2_OVER_PI) * _mills_ratio(u.abs())
+    tail = (u * u).mul_(-0.5).exp_().mul_(SQRT_2_OVER_PI) * mills_ratio(u.abs())
     variance = tail * (2 - tail)
     if u.dtype == torch.float64:
         return torch.erf(u / SQRT_2), variance
@@ -249,7 +249,7 @@ def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     return total.add_(coefficients[-1])
 
 
-def _mills_ratio(a: Tensor) -> Tensor:
+def mills_ratio(a: Tensor) -> Tensor:
     """R(a) = Q(a)/N(a) for a ≥ 0, from √(π/2) at 0 down to 1/a."""
     r = (a + 4).reciprocal_()
     return _polynomial(r, MILLS_64 if a.dtype == torch.float64 else MILLS_32).mul_(r)
