@@ -37,8 +37,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.channels.truncated import Cut, between, beyond, whole
-from cavity.core.special import tanh
+from cavity.core.channels.truncated import Cut, between, beyond, decrease, whole
 
 Number = Tensor | float
 
@@ -257,7 +256,7 @@ class Mixture(NamedTuple):
             return None
         rise = torch.as_tensor(self.unit.rise(c, above.at(c), c, below.at(c)))
         taller = torch.where(rise > 0, self.density(number, True), -self.density(number, False))
-        return taller * _decrease(rise.abs())
+        return taller * decrease(rise.abs())
 
     def jumps(self) -> tuple[list[Tensor], list[Tensor]]:
         """s J_k and s J_k α_k, or terms with the same sums: where x jumps at the edge c and back at d, the two J differ
@@ -270,7 +269,7 @@ class Mixture(NamedTuple):
             if lines[0].at(c) == lines[2].at(d):
                 rise = torch.as_tensor(unit.rise(d, 0.0, c, 0.0))
                 near = torch.where(rise > 0, down, up)
-                both, far = near * _decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
+                both, far = near * decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
                 return [both], [both * far, near * torch.where(rise > 0, d - c, c - d) / unit.s]
         return list(found.values()), [jump * unit.edge(c) for c, jump in found.items()]
 
@@ -316,12 +315,6 @@ class Mixture(NamedTuple):
 
 def _sum(terms: Sequence[Tensor]) -> Tensor:
     return reduce(add, terms)
-
-
-def _decrease(x: Tensor) -> Tensor:
-    """1 − e^{−x} for x ≥ 0; compiled code has no digits of expm1 for small x."""
-    t = tanh(0.5 * x)
-    return 2 * t / (1 + t)
 
 
 def _least(forms: list[list[Tensor]]) -> Tensor:
