@@ -131,10 +131,8 @@ class PreparedSign(NamedTuple):
 
 
 def prepare_sign(B: Tensor) -> PreparedSign:
-    """Prepare B for `sign_gradient`; B = ±inf is a known sign (a label), B = 0 an unknown one.
-
-    It uses coth because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
-    """
+    """Prepare B for `sign_gradient`; B = ±inf is a known sign (a label), B = 0 an unknown one."""
+    # Not by expm1, which compiled code on the CPU computes as e^x − 1: 0 for small x.
     return PreparedSign(_coth(B).add_(_side(B)).mul_(SQRT_HALF_PI), 2 * B)
 
 
@@ -261,10 +259,7 @@ def _hazard_parts(x: Tensor, J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def _side(u: Tensor) -> Tensor:
-    """±1 by the sign bit of u, so that +0 gives 1 and −0 gives −1.
-
-    Outside compiled code, multiplying by it is many times faster than `torch.where`.
-    """
+    """±1 by the sign bit of u, −1 for −0: outside compiled code many times faster to multiply by than `torch.where`."""
     return torch.copysign(u.new_ones(()), u)
 
 

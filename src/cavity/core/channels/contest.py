@@ -80,14 +80,12 @@ def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
 
 def rivals(labels: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor, Tensor]:
     """The problem of each sample, which class is the winner (samples, classes), and V_* (samples, 1)."""
-    index = labels.unsqueeze(1)
-    winner = one_hot(labels, omega.shape[1])
+    index, winner = labels.unsqueeze(1), one_hot(labels, omega.shape[1])
     c, V_winner = omega - omega.gather(1, index), V.gather(1, index)
     V = torch.maximum(V, NARROWEST * V_winner)
     inverse = torch.rsqrt(V).masked_fill(winner, 0.0)
-    z = mode(c, inverse, V_winner, V)
+    z, precision = mode(c, inverse, V_winner, V), 1 / V_winner
     a0 = (z - c) * inverse
-    precision = 1 / V_winner
     tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=1, keepdim=True)
     return Rivals(a0, inverse, precision, z, tangent), winner, V_winner
 

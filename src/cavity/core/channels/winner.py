@@ -196,8 +196,7 @@ def _even_grid(f: _Problems, winner: Tensor) -> _Grid:
 def _winner_response(
     labels: Tensor, omega: Tensor, V: Tensor, make_grid: Callable[[_Problems, Tensor], _Grid]
 ) -> WinnerResponse:
-    index = labels.unsqueeze(1)
-    winner = one_hot(labels, omega.shape[1])
+    index, winner = labels.unsqueeze(1), one_hot(labels, omega.shape[1])
     f = _problems(winner, omega - omega.gather(1, index), V)
     grid = make_grid(f, winner)
     own = _Problems(torch.zeros_like(grid.mode), V.gather(1, index), f.c, f.s, ~winner.unsqueeze(1))
