@@ -70,10 +70,10 @@ def powers(series: list[mp.mpf], slope: int, offset: int) -> list[mp.mpf]:
 
 
 def source(name: str, coefficients: list[mp.mpf], rest: mp.mpf) -> str:
-    """One table as Python source, four numbers a line."""
-    digits = 9 if name.endswith("32") else 17
+    """One table as Python source, as many numbers a line as fit."""
+    digits, a_line = (9, 7) if name.endswith("32") else (17, 4)
     numbers = [mp.nstr(c, digits, strip_zeros=False, min_fixed=1, max_fixed=0) for c in coefficients]
-    rows = [numbers[i : i + 4] for i in range(0, len(numbers), 4)]
+    rows = [numbers[i : i + a_line] for i in range(0, len(numbers), a_line)]
     body = "\n".join("    " + ", ".join(row) + "," for row in rows)
     comment = f"# degree {len(numbers) - 1}, relative error of the fit below {mp.nstr(rest, 2)}"
     return f"{comment}\n{name} = (\n{body}\n)"

@@ -33,9 +33,8 @@ LARGEST_SQUARE = 1e38
 # fmt: off
 # degree 9, relative error of the fit below 6.3e-8
 MILLS_32 = (
-    5.29279810e+4, -5.41052848e+4, 1.61128111e+4, -1.39532589e+3,
-    6.66121770e+2, 1.50460638e+2, 5.24026930e+1, 1.49934835e+1,
-    4.00004056, 9.99999959e-1,
+    5.29279810e+4, -5.41052848e+4, 1.61128111e+4, -1.39532589e+3, 6.66121770e+2, 1.50460638e+2, 5.24026930e+1,
+    1.49934835e+1, 4.00004056, 9.99999959e-1,
 )
 # degree 22, relative error of the fit below 2.0e-16
 MILLS_64 = (
@@ -48,10 +47,8 @@ MILLS_64 = (
 )
 # degree 13, relative error of the fit below 5.6e-8
 NEXT_32 = (
-    5.83614230e-4, -2.03573173e-3, -3.72541910e-3, 1.16150789e-2,
-    1.34775682e-2, -3.51912715e-2, -4.14838974e-2, 8.13982773e-2,
-    1.29919740e-1, -1.58520192e-1, -4.45735297e-1, 1.49491997e-1,
-    1.85359198, 3.45987003,
+    5.83614230e-4, -2.03573173e-3, -3.72541910e-3, 1.16150789e-2, 1.34775682e-2, -3.51912715e-2, -4.14838974e-2,
+    8.13982773e-2, 1.29919740e-1, -1.58520192e-1, -4.45735297e-1, 1.49491997e-1, 1.85359198, 3.45987003,
 )
 # degree 28, relative error of the fit below 3.8e-16
 NEXT_64 = (
@@ -66,12 +63,10 @@ NEXT_64 = (
 )
 # degree 4 over degree 4, relative error of the quotient below 2.3e-8
 TANH_P_32 = (
-    1.31773534e-8, 2.04810600e-5, 3.48780325e-3, 1.33744686e-1,
-    9.99999977e-1,
+    1.31773534e-8, 2.04810600e-5, 3.48780325e-3, 1.33744686e-1, 9.99999977e-1,
 )
 TANH_Q_32 = (
-    7.70397538e-7, 3.27290747e-4, 2.58473589e-2, 4.67077824e-1,
-    1.00000000,
+    7.70397538e-7, 3.27290747e-4, 2.58473589e-2, 4.67077824e-1, 1.00000000,
 )
 # fmt: on
 # From here on float32 has nothing between tanh and 1.
@@ -80,17 +75,17 @@ TANH_RANGE = 9.1
 
 def hazard(x: Tensor) -> Tensor:
     """The paper's 𝒦(x) = N(x)/Q(x), the hazard rate of the standard normal: x for x → ∞, N(x) for x → −∞."""
-    return _hazard_and_excess(x)[0]
+    return _hazard_parts(x, _next_remainder(x.abs()))[0]
 
 
 def hazard_excess(x: Tensor) -> Tensor:
     """𝒦(x) − x > 0, the mean excess of a standard normal over x: 1/x for x → ∞, −x for x → −∞."""
-    return _hazard_and_excess(x)[1]
+    return _hazard_parts(x, _next_remainder(x.abs()))[1]
 
 
 def hazard_slope(x: Tensor) -> Tensor:
     """𝒦'(x) = 𝒦(x)(𝒦(x) − x), between 0 and 1."""
-    K, excess = _hazard_and_excess(x)
+    K, excess, _, _ = _hazard_parts(x, _next_remainder(x.abs()))
     return K * excess
 
 
@@ -104,30 +99,22 @@ class Tail(NamedTuple):
 
 
 def tail(x: Tensor) -> Tail:
-    """All about the tail at once, from one polynomial and one exponential.
-
-    The variance is 1/x² for x → ∞: with h = 𝒦 − x = 1/(x + J), 1 − (x + h)h = h(J − h), and J ≈ 2h leaves nothing to
-    cancel.
-    """
-    a = x.abs()
-    J = _next_remainder(a)
-    h = (a + J).reciprocal_()
-    K = a + h
-    R = K.reciprocal()
-    inverse_density = (x * x).mul_(0.5).exp_().mul_(SQRT_2PI)
-    below = (inverse_density - R).reciprocal_()
+    """All about the tail at once. The variance is 1/x² for x → ∞: with h = 𝒦 − x = 1/(x + J), 1 − (x + h)h = h(J − h),
+    and J ≈ 2h leaves nothing to cancel."""
+    J = _next_remainder(x.abs())
+    K, excess, R, inverse_density = _hazard_parts(x, J)
     negative = x < 0
     return Tail(
-        torch.where(negative, below, K),
-        torch.where(negative, below + a, h),
-        torch.where(negative, 1 - below * (below + a), h * (J - h)),
+        K,
+        excess,
+        torch.where(negative, 1 - K * excess, excess * (J - excess)),
         torch.where(negative, torch.log1p(-R / inverse_density), -torch.log(K * SQRT_2PI)),
     )
 
 
 def log_ndtr_scaled(x: Tensor) -> Tensor:
     """log Φ(x) + ½ min(x, 0)²: the logarithm of Φ without its Gaussian decay, log R/√(2π) or log(1 − N R)."""
-    R = _mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
+    R = mills_ratio(x.abs()).mul_(1 / SQRT_2PI)
     return torch.where(x < 0, R.log(), torch.log1p(-(x * x).mul_(-0.5).exp_() * R))
 
 
@@ -144,10 +131,8 @@ class PreparedSign(NamedTuple):
 
 
 def prepare_sign(B: Tensor) -> PreparedSign:
-    """Prepare B for `sign_gradient`; B = ±inf is a known sign (a label), B = 0 an unknown one.
-
-    It uses coth because compiled code on the CPU computes expm1(x) as e^x − 1, which is 0 for small x.
-    """
+    """Prepare B for `sign_gradient`; B = ±inf is a known sign (a label), B = 0 an unknown one."""
+    # Not by expm1, which compiled code on the CPU computes as e^x − 1: 0 for small x.
     return PreparedSign(_coth(B).add_(_side(B)).mul_(SQRT_HALF_PI), 2 * B)
 
 
@@ -170,7 +155,7 @@ def sign_gradient_prepared(prepared: PreparedSign, u: Tensor) -> Tensor:
     overflows, κ is 0.
     """
     side = _side(u)
-    R = _mills_ratio(u.abs()).mul_(side)
+    R = mills_ratio(u.abs()).mul_(side)
     return _inverse_density(prepared, u, side).sub_(R).reciprocal_()
 
 
@@ -232,7 +217,7 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
     if not torch.compiler.is_compiling():
         tail = torch.special.erfc(u.abs() / SQRT_2)
         return torch.erf(u / SQRT_2), tail * (2 - tail)
-    tail = (u * u).mul_(-0.5).exp_().mul_(SQRT_2_OVER_PI) * _mills_ratio(u.abs())
+    tail = (u * u).mul_(-0.5).exp_().mul_(SQRT_2_OVER_PI) * mills_ratio(u.abs())
     variance = tail * (2 - tail)
     if u.dtype == torch.float64:
         return torch.erf(u / SQRT_2), variance
@@ -249,7 +234,7 @@ def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     return total.add_(coefficients[-1])
 
 
-def _mills_ratio(a: Tensor) -> Tensor:
+def mills_ratio(a: Tensor) -> Tensor:
     """R(a) = Q(a)/N(a) for a ≥ 0, from √(π/2) at 0 down to 1/a."""
     r = (a + 4).reciprocal_()
     return _polynomial(r, MILLS_64 if a.dtype == torch.float64 else MILLS_32).mul_(r)
@@ -261,21 +246,20 @@ def _next_remainder(a: Tensor) -> Tensor:
     return _polynomial((4 - a).div_(s), NEXT_64 if a.dtype == torch.float64 else NEXT_32).div_(s)
 
 
-def _hazard_and_excess(x: Tensor) -> tuple[Tensor, Tensor]:
-    """𝒦(x) and 𝒦(x) − x: with a = |x| and h = 1/(a + J), a + h and h for x ≥ 0; below, from 1/(1/N − R)."""
+def _hazard_parts(x: Tensor, J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """𝒦(x), 𝒦(x) − x, R(|x|) and 1/N(x), for J at a = |x|. With h = 1/(a + J) the first are a + h and h for x ≥ 0;
+    below, 𝒦 = 1/(1/N − R)."""
     a = x.abs()
-    h = (a + _next_remainder(a)).reciprocal_()
+    h = (a + J).reciprocal_()
     K = a + h
-    below = (x * x).mul_(0.5).exp_().mul_(SQRT_2PI).sub_(K.reciprocal()).reciprocal_()
+    R, inverse_density = K.reciprocal(), (x * x).mul_(0.5).exp_().mul_(SQRT_2PI)
+    below = (inverse_density - R).reciprocal_()
     negative = x < 0
-    return torch.where(negative, below, K), torch.where(negative, below + a, h)
+    return torch.where(negative, below, K), torch.where(negative, below + a, h), R, inverse_density
 
 
 def _side(u: Tensor) -> Tensor:
-    """±1 by the sign bit of u, so that +0 gives 1 and −0 gives −1.
-
-    Outside compiled code, multiplying by it is many times faster than `torch.where`.
-    """
+    """±1 by the sign bit of u, −1 for −0: outside compiled code many times faster to multiply by than `torch.where`."""
     return torch.copysign(u.new_ones(()), u)
 
 

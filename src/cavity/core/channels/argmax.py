@@ -14,7 +14,7 @@ The classes of a sample are coupled, so g is not cavity-corrected.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,30 +22,11 @@ from torch import Tensor
 from cavity.core.channels.base import Output
 from cavity.core.channels.classes import class_probabilities
 from cavity.core.channels.contest import contest_response
-from cavity.core.channels.winner import WinnerResponse, winner_response
+from cavity.core.channels.winner import WinnerResponse, one_hot, winner_response
 from cavity.core.messages import Preactivation, Response, Target
 from cavity.core.special import hazard, hazard_slope, log_ndtr
 
 Method = Literal["quadrature", "exact", "pairwise", "sampled"]
-
-
-class _Duel(NamedTuple):
-    """The winner against every class: margin −x in units of scale, and which class is the winner itself."""
-
-    x: Tensor
-    scale: Tensor
-    winner: Tensor
-
-
-def one_hot(labels: Tensor, classes: int) -> Tensor:
-    """(samples, classes) boolean; unlike torch's own, it never waits for the device."""
-    return labels.unsqueeze(1) == torch.arange(classes, device=labels.device)
-
-
-def _all_against_winner(losers: Tensor, winner: Tensor) -> Tensor:
-    """``losers`` for the other classes and their sum for the winner."""
-    losers = losers.masked_fill(winner, 0.0)
-    return torch.where(winner, losers.sum(dim=1, keepdim=True), losers)
 
 
 class ArgMax(Output):
@@ -64,47 +45,36 @@ class ArgMax(Output):
     def branches(self) -> bool:
         return self.method == "exact"
 
-    def _duel(self, message: Target, pre: Preactivation) -> _Duel:
-        omega, V = pre
-        index = message.labels.unsqueeze(1)
-        omega_winner, V_winner = omega.gather(1, index), V.gather(1, index)
-        if message.noise is None:
-            scale = torch.sqrt(V + V_winner)
-            x = (omega - omega_winner) / scale
-        else:
-            scale = torch.sqrt(V)
-            x = (omega - omega_winner - message.noise * torch.sqrt(V_winner)) / scale
-        return _Duel(x, scale, one_hot(message.labels, omega.shape[1]))
-
-    def _integrated(self, message: Target, pre: Preactivation) -> WinnerResponse | None:
-        """φ, g and Γ of the integral, where the method is one."""
+    def _answer(self, message: Target, pre: Preactivation) -> WinnerResponse:
+        """φ (samples,), g and Γ (samples, classes)."""
         if self.method == "quadrature":
             return contest_response(message.labels, pre)
-        return winner_response(message.labels, pre) if self.method == "exact" else None
+        if self.method == "exact":
+            return winner_response(message.labels, pre)
+        omega, V = pre
+        index, winner = message.labels.unsqueeze(1), one_hot(message.labels, omega.shape[1])
+        lead, V_winner = omega - omega.gather(1, index), V.gather(1, index)
+        if message.noise is None:
+            scale = torch.sqrt(V + V_winner)
+        else:
+            lead, scale = lead - message.noise * torch.sqrt(V_winner), torch.sqrt(V)
+        x = lead / scale
+        value, g, gamma = (
+            losers.masked_fill(winner, 0.0)
+            for losers in (log_ndtr(-x), hazard(x) / scale, hazard_slope(x) / scale.square())
+        )
+        return WinnerResponse(
+            value.sum(dim=1),
+            torch.where(winner, g.sum(dim=1, keepdim=True), -g),
+            torch.where(winner, gamma.sum(dim=1, keepdim=True), gamma),
+        )
 
     def value(self, message: Target, pre: Preactivation) -> Tensor:
         """φ of each sample, (samples,)."""
-        integrated = self._integrated(message, pre)
-        if integrated is not None:
-            return integrated.value
-        duel = self._duel(message, pre)
-        return log_ndtr(-duel.x).masked_fill(duel.winner, 0.0).sum(dim=1)
-
-    def gradient(self, message: Target, pre: Preactivation) -> Tensor:
-        integrated = self._integrated(message, pre)
-        if integrated is not None:
-            return integrated.gradient
-        duel = self._duel(message, pre)
-        g = _all_against_winner(hazard(duel.x) / duel.scale, duel.winner)
-        return torch.where(duel.winner, g, -g)
+        return self._answer(message, pre).value
 
     def response(self, message: Target, pre: Preactivation) -> Response:
-        integrated = self._integrated(message, pre)
-        if integrated is not None:
-            return Response(integrated.gradient, integrated.curvature)
-        duel = self._duel(message, pre)
-        gamma = _all_against_winner(hazard_slope(duel.x) / duel.scale.square(), duel.winner)
-        return Response(self.gradient(message, pre), gamma)
+        return Response(*self._answer(message, pre)[1:])
 
     def target(self, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
         noise = None

@@ -95,16 +95,27 @@ class Output(Channel[Target]):
         """P(y) of each class under 𝒩(ω, V), (samples, classes); rows sum to 1."""
 
 
+class UnitOutput(Output):
+    """An output with one number per sample and unit; a single unit may leave its axis out."""
+
+    #: How errors call it.
+    phrase: ClassVar[str]
+
+    def check(self, y: Tensor, samples: int, outputs: int) -> None:
+        allowed = [(samples, outputs)] + ([(samples,)] if outputs == 1 else [])
+        if tuple(y.shape) not in allowed:
+            shapes = " or ".join(str(shape) for shape in allowed)
+            raise ValueError(f"y must have shape {shapes} for {self.phrase}, got {tuple(y.shape)}")
+
+    def predict(self, z: Tensor) -> Tensor:
+        return z.squeeze(1) if z.shape[1] == 1 else z
+
+    def decide(self, pre: Preactivation) -> Tensor:
+        return self.predict(pre.mean)
+
+
 def check_noise(noise: float) -> float:
     """A variance ν ≥ 0 of what is added to z."""
     if not (math.isfinite(noise) and noise >= 0):
         raise ValueError(f"noise must be a finite variance >= 0, got {noise}")
     return float(noise)
-
-
-def check_units(name: str, y: Tensor, samples: int, outputs: int) -> None:
-    """One number per sample and output unit; a single output may leave its axis out."""
-    allowed = [(samples, outputs)] + ([(samples,)] if outputs == 1 else [])
-    if tuple(y.shape) not in allowed:
-        shapes = " or ".join(str(shape) for shape in allowed)
-        raise ValueError(f"y must have shape {shapes} for {name}, got {tuple(y.shape)}")

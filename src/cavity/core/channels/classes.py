@@ -14,7 +14,7 @@ import math
 import torch
 from torch import Tensor
 
-from cavity.core.channels.quadrature import panel_probabilities
+from cavity.core.channels.quadrature import STEP_MARKS, SUPPORT, panels, rows_at_once, step_marks
 from cavity.core.messages import Preactivation
 
 #: Widths beyond which a class cannot win or lose any more, to the precision of float32 (e^{-18}) and float64 (e^{-40}).
@@ -29,34 +29,42 @@ BATCH = 2048
 
 def class_probabilities(pre: Preactivation) -> Tensor:
     """P(argmax z = k) of each class, (samples, classes); rows sum to 1."""
-    omega, V = pre.mean - pre.mean.amax(dim=1, keepdim=True), pre.variance
-    s = torch.sqrt(V)
-    reach, points = REACH[omega.dtype], POINTS[omega.dtype]
-    low = (omega - reach * s).amax(dim=1, keepdim=True)
-    high = (omega + reach * s).amax(dim=1, keepdim=True)
-    step = (high - low) / (points - 1)
-    easy = (step <= SPACING[omega.dtype] * s.amin(dim=1, keepdim=True)).squeeze(1)
-    if bool(easy.all()):
-        return _on_grid(omega, s, low, step, points)
+    dtype = pre.mean.dtype
+    omega, s = pre.mean - pre.mean.amax(dim=1, keepdim=True), torch.sqrt(pre.variance)
+    low, high = _span(omega, s, REACH[dtype])
+    easy = (high - low <= (POINTS[dtype] - 1) * SPACING[dtype] * s.amin(dim=1, keepdim=True)).squeeze(1)
     result = torch.empty_like(omega)
-    result[easy] = _on_grid(omega[easy], s[easy], low[easy], step[easy], points)
-    result[~easy] = panel_probabilities(Preactivation(omega[~easy], V[~easy]))
+    on_panels = rows_at_once(omega.shape[1], len(STEP_MARKS))
+    for rows, at_once, integral in ((easy, BATCH, _on_grid), (~easy, on_panels, _on_panels)):
+        for chunk in torch.split(rows.nonzero().squeeze(1), at_once):
+            result[chunk] = integral(omega[chunk], pre.variance[chunk]).to(dtype)
     return result
 
 
-def _on_grid(omega: Tensor, s: Tensor, low: Tensor, step: Tensor, points: int) -> Tensor:
-    chunks = [slice(start, start + BATCH) for start in range(0, len(omega), BATCH)]
-    parts = [_grid_sum(omega[c], s[c], low[c], step[c], points) for c in chunks]
-    return torch.cat(parts) if parts else torch.empty_like(omega)
+def _span(omega: Tensor, s: Tensor, reach: float) -> tuple[Tensor, Tensor]:
+    """Ends (samples, 1) beyond which no class can win, ``reach`` widths from the outermost that can."""
+    return (omega - reach * s).amax(dim=1, keepdim=True), (omega + reach * s).amax(dim=1, keepdim=True)
 
 
-def _grid_sum(omega: Tensor, s: Tensor, low: Tensor, step: Tensor, points: int) -> Tensor:
-    """The integrals as sums over the grid low, low + step, …; constant factors go when rows are made to sum to 1."""
-    z = low + step * torch.arange(points, dtype=omega.dtype, device=omega.device)
-    a = (z.unsqueeze(2) - omega.unsqueeze(1)) / s.unsqueeze(1)
+def _on_grid(omega: Tensor, V: Tensor) -> Tensor:
+    s, points = torch.sqrt(V), POINTS[omega.dtype]
+    low, high = _span(omega, s, REACH[omega.dtype])
+    z = low + (high - low) / (points - 1) * torch.arange(points, dtype=omega.dtype, device=omega.device)
+    return _integral(z.unsqueeze(2) - omega.unsqueeze(1), s)
+
+
+def _on_panels(omega: Tensor, V: Tensor) -> Tensor:
+    omega, s = omega.double(), torch.sqrt(V.double())
+    nodes = panels(step_marks(omega, s), *_span(omega, s, math.sqrt(2 * SUPPORT)))
+    return _integral(nodes.above(omega), s, torch.exp(nodes.log_weight).unsqueeze(2))
+
+
+def _integral(above: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor:
+    """Sums over nodes, node less ω_k (samples, nodes, classes); constant factors go when rows are made to sum to 1."""
+    a = above / s.unsqueeze(1)
     phi = 0.5 * torch.special.erfc(a * -math.sqrt(0.5))
     density = torch.exp(-0.5 * a.square()) / s.unsqueeze(1)
-    p = (density * _all_but_one(phi)).sum(dim=1)
+    p = (density * _all_but_one(phi) * weight).sum(dim=1)
     return p / p.sum(dim=1, keepdim=True)
 
 

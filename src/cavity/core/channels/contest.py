@@ -22,9 +22,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.channels.winner import WinnerResponse
+from cavity.core.channels.winner import WinnerResponse, one_hot
 from cavity.core.messages import Preactivation
-from cavity.core.special import MILLS_32
+from cavity.core.special import SQRT_2PI, mills_ratio
 
 #: Nodes, and the largest |u|.
 NODES, REACH = 20, 1.5
@@ -34,16 +34,7 @@ DEPTH = 12.0, 10.0
 MODE_STEPS, END_STEPS = 3, 2
 #: No rival narrower than this part of V_*: its cliff would fall between two nodes.
 NARROWEST = 0.05
-INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
-
-
-def mills_ratio(a: Tensor) -> Tensor:
-    """R(a) = Q(a)/N(a) for a ≥ 0."""
-    r = 1 / (a + 4)
-    total = r * MILLS_32[0] + MILLS_32[1]
-    for c in MILLS_32[2:]:
-        total = total * r + c
-    return total * r
+INV_SQRT_2PI = 1 / SQRT_2PI
 
 
 def tail(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,14 +80,12 @@ def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
 
 def rivals(labels: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor, Tensor]:
     """The problem of each sample, which class is the winner (samples, classes), and V_* (samples, 1)."""
-    index = labels.unsqueeze(1)
-    winner = index == torch.arange(omega.shape[1], device=omega.device)
+    index, winner = labels.unsqueeze(1), one_hot(labels, omega.shape[1])
     c, V_winner = omega - omega.gather(1, index), V.gather(1, index)
     V = torch.maximum(V, NARROWEST * V_winner)
     inverse = torch.rsqrt(V).masked_fill(winner, 0.0)
-    z = mode(c, inverse, V_winner, V)
+    z, precision = mode(c, inverse, V_winner, V), 1 / V_winner
     a0 = (z - c) * inverse
-    precision = 1 / V_winner
     tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=1, keepdim=True)
     return Rivals(a0, inverse, precision, z, tangent), winner, V_winner
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cavity.core.channels.base import Activation, Output, check_units
+from cavity.core.channels.base import Activation, UnitOutput
 from cavity.core.floors import floored_gain, gain_is_floored
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
 
@@ -49,7 +49,7 @@ class Identity(Activation):
         return gain_is_floored(message.precision, pre.variance).sum()
 
 
-class GaussianOutput(Output):
+class GaussianOutput(UnitOutput):
     """y = z + √noise·ξ, one real number for each output unit; noise is a variance > 0.
 
     It may be changed between mini-batches: the target takes it along as a tensor, which a compiled kernel reads anew.
@@ -57,6 +57,7 @@ class GaussianOutput(Output):
 
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "real numbers with Gaussian noise, for regression"
+    phrase: ClassVar[str] = "a Gaussian output"
 
     def __init__(self, noise: float = 1.0) -> None:
         if not (math.isfinite(noise) and noise > 0):
@@ -71,9 +72,6 @@ class GaussianOutput(Output):
         spread = self._spread(message, pre)
         return -0.5 * ((message.labels - pre.mean).square() / spread + torch.log(2 * math.pi * spread))
 
-    def gradient(self, message: Target, pre: Preactivation) -> Tensor:
-        return (message.labels - pre.mean) / self._spread(message, pre)
-
     def response(self, message: Target, pre: Preactivation) -> Response:
         spread = self._spread(message, pre)
         return Response((message.labels - pre.mean) / spread, spread.reciprocal())
@@ -82,18 +80,9 @@ class GaussianOutput(Output):
         labels = y.to(pre.mean.dtype).reshape(pre.mean.shape)
         return Target(labels, torch.full_like(labels, self.noise))
 
-    def check(self, y: Tensor, samples: int, outputs: int) -> None:
-        check_units("a Gaussian output", y, samples, outputs)
-
     def check_values(self, y: Tensor, outputs: int) -> None:
         if not bool(torch.isfinite(y).all()):
             raise ValueError("y must be finite for a Gaussian output, it holds NaN or infinity")
-
-    def predict(self, z: Tensor) -> Tensor:
-        return z.squeeze(1) if z.shape[1] == 1 else z
-
-    def decide(self, pre: Preactivation) -> Tensor:
-        return self.predict(pre.mean)
 
     def probabilities(self, pre: Preactivation) -> Tensor:
         raise ValueError("a Gaussian output has no classes: use predict_moments for its mean and variance")

@@ -13,9 +13,8 @@ variance of t_j within a piece,
     x̂ = Σ p_j m_j,      Δ = Σ p_j a_j² V τ_j/r_j + Σ_{i<j} p_i p_j (m_i − m_j)²
     g = Σ p_j c_j + Σ_k J_k,      c_j = a_j (B − A m_j)
 
-by parts, where J_k = (e^{E₊} − e^{E₋})𝒩(c_k; ω, V)/e^φ, E = Bx − ½Ax², is what a jump at the edge c_k adds. Γ has two
-forms.
-With z̄_j the mean of z within a piece and δ_j its density at the lower edge less that at the upper one,
+by parts, where J_k = (e^{E₊} − e^{E₋})𝒩(c_k; ω, V)/e^φ, E = Bx − ½Ax², is what a jump at the edge c_k adds. With z̄_j
+the mean of z within a piece and δ_j its density at the lower edge less that at the upper one, Γ has two forms:
 
     VΓ = V Σ p_j (a_j² A τ_j/r_j − c_j δ_j) − V Σ_{i<j} p_i p_j (c_i − c_j)² + V (2 Σ p_j c_j + ΣJ_k) ΣJ_k − s Σ J_k α_k
     VΓ = Σ p_j (a_j² A V + 1 − τ_j)/r_j − Σ_{i<j} p_i p_j (z̄_i − z̄_j)²/V
@@ -37,8 +36,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.channels.truncated import Cut, between, beyond, whole
-from cavity.core.special import tanh
+from cavity.core.channels.truncated import Cut, End, between, beyond, decrease, whole
 
 Number = Tensor | float
 
@@ -84,12 +82,13 @@ class Unit(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One W_j, with r = 1 + a²AV and its root."""
+    """One W_j, with r = 1 + a²AV, its root and p_j."""
 
     line: Line
     r: Number
     root: Number
     cut: Cut
+    p: Tensor
 
     def anchored(self, value: Callable[[float], Number]) -> Number:
         """A function of z at the anchor of the cut, where that is not the mode."""
@@ -98,6 +97,11 @@ class Piece(NamedTuple):
             return value(low if cut.high is None else high)
         edge = torch.where(cut.lower, value(low), value(high))
         return torch.where(cut.narrow, value(0.5 * (low + high)), edge)
+
+    def density(self, end: End | None) -> Tensor:
+        """s ρ at an end of its cut."""
+        assert end is not None
+        return self.p * end.density * self.root
 
     def log_weight(self) -> Tensor:
         """log W_j less the exponent that it is counted from."""
@@ -121,7 +125,7 @@ def _piece(line: Line, unit: Unit, steepest: float, gain: Tensor) -> Piece:
     else:
         middle = place(0.5 * (line.low + line.high))
         cut = between(place(line.low), middle, place(line.high), root * ((line.high - line.low) / unit.s))
-    return Piece(line, r, root, cut)
+    return Piece(line, r, root, cut, torch.ones_like(unit.V))
 
 
 def _peak(line: Line, unit: Unit, r: Number) -> Number:
@@ -146,7 +150,7 @@ def _peak_difference(first: Piece, second: Piece, unit: Unit) -> Tensor:
 
 def _lead(first: Piece, second: Piece, unit: Unit) -> Tensor:
     """log W₁ − log W₂."""
-    (one, _, _, _), (two, _, _, _) = first, second
+    one, two = first.line, second.line
     rise = first.anchored(lambda c: second.anchored(lambda d: unit.rise(c, one.at(c), d, two.at(d))))
     rise = rise + first.cut.rise - second.cut.rise
     if (one.slope or two.slope) and not unit.silent:
@@ -156,8 +160,7 @@ def _lead(first: Piece, second: Piece, unit: Unit) -> Tensor:
 
 
 def _probabilities(pieces: list[Piece], unit: Unit) -> list[Tensor]:
-    if len(pieces) == 1:
-        return [torch.ones_like(unit.V)]
+    """p_j of two pieces or more."""
     leads = {(i, j): _lead(pieces[i], pieces[j], unit) for i, j in combinations(range(len(pieces)), 2)}
     if len(pieces) == 2:
         return [torch.sigmoid(leads[0, 1]), torch.sigmoid(-leads[0, 1])]
@@ -168,16 +171,17 @@ def _probabilities(pieces: list[Piece], unit: Unit) -> list[Tensor]:
 
 
 class Mixture(NamedTuple):
-    """The pieces with their probabilities."""
+    """The pieces of a unit, from the lowest up."""
 
     unit: Unit
     pieces: list[Piece]
-    p: list[Tensor]
 
     def pairs(self) -> list[tuple[Piece, Piece, Tensor]]:
         """Lower and upper piece, and p_i p_j."""
-        both = combinations(zip(self.pieces, self.p, strict=True), 2)
-        return [(lower, upper, p * q) for (lower, p), (upper, q) in both]
+        return [(lower, upper, lower.p * upper.p) for lower, upper in combinations(self.pieces, 2)]
+
+    def sloped(self) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.line.slope]
 
     def apart(self, lower: Piece, upper: Piece, in_x: bool) -> Tensor:
         """z̄_j − z̄_i of two pieces in units of s, or m_j − m_i: from the edges outwards, where nothing cancels."""
@@ -219,45 +223,39 @@ class Mixture(NamedTuple):
         mode = a * s * (B - A * (a * omega + b)) / piece.r if a else 0.0
         return self.average(piece, mode, self.unit.edge, 1 / piece.root)
 
-    def density(self, number: int, above: bool) -> Tensor:
-        """s ρ at the upper edge of a piece, seen from it or from the piece above."""
-        piece, p = self.pieces[number + above], self.p[number + above]
-        end = piece.cut.low if above else piece.cut.high
-        assert end is not None
-        return p * end.density * piece.root
-
     def value(self) -> Tensor:
         """φ."""
-        logs = []
-        for piece in self.pieces:
-            level = _peak(piece.line, self.unit, piece.r)
-            if len(self.pieces) > 1:
-                level = torch.where(piece.cut.inside, level, piece.anchored(self._exponent_on(piece.line)))
-            logs.append(level + piece.log_weight())
-        return reduce(torch.logaddexp, logs)
+        return reduce(torch.logaddexp, [self.level(piece) + piece.log_weight() for piece in self.pieces])
 
-    def _exponent_on(self, line: Line) -> Callable[[float], Number]:
-        return lambda c: self.unit.exponent(line.at(c)) - 0.5 * self.unit.edge(c).square()
+    def level(self, piece: Piece) -> Number:
+        """The exponent that log W_j is counted from."""
+        line, unit = piece.line, self.unit
+        peak = _peak(line, unit, piece.r)
+        if len(self.pieces) == 1:
+            return peak
+        edge = piece.anchored(lambda c: unit.exponent(line.at(c)) - 0.5 * unit.edge(c).square())
+        return torch.where(piece.cut.inside, peak, edge)
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """x̂ and Δ."""
-        parts = list(zip(self.pieces, self.p, strict=True))
-        means = [p * self.mean(piece) for piece, p in parts if piece.line.slope or piece.line.offset]
+        means = [piece.p * self.mean(piece) for piece in self.pieces if piece.line.slope or piece.line.offset]
         spread = [pp * self.apart(lower, upper, True).square() for lower, upper, pp in self.pairs()]
-        for piece, p in parts:
-            if a := piece.line.slope:
-                spread.append(p * (a * a * self.unit.V) * piece.cut.variance / piece.r)
-        return _sum(means), _sum(spread)
+        return _sum(means), _sum(spread + self.within(self.unit.V))
+
+    def within(self, scale: Tensor) -> list[Tensor]:
+        """p_j a_j² scale τ_j/r_j of the pieces with a slope."""
+        return [one.p * (one.line.slope**2 * scale) * one.cut.variance / one.r for one in self.sloped()]
 
     def jump(self, number: int) -> Tensor | None:
         """s J of the edge above a piece, None where x is continuous; counted from the side on which e^E is larger."""
-        below, above = self.pieces[number].line, self.pieces[number + 1].line
-        c = below.high
-        if below.at(c) == above.at(c):
+        below, above = self.pieces[number : number + 2]
+        c = below.line.high
+        x, y = below.line.at(c), above.line.at(c)
+        if x == y:
             return None
-        rise = torch.as_tensor(self.unit.rise(c, above.at(c), c, below.at(c)))
-        taller = torch.where(rise > 0, self.density(number, True), -self.density(number, False))
-        return taller * _decrease(rise.abs())
+        rise = torch.as_tensor(self.unit.rise(c, y, c, x))
+        taller = torch.where(rise > 0, above.density(above.cut.low), -below.density(below.cut.high))
+        return taller * decrease(rise.abs())
 
     def jumps(self) -> tuple[list[Tensor], list[Tensor]]:
         """s J_k and s J_k α_k, or terms with the same sums: where x jumps at the edge c and back at d, the two J differ
@@ -270,27 +268,25 @@ class Mixture(NamedTuple):
             if lines[0].at(c) == lines[2].at(d):
                 rise = torch.as_tensor(unit.rise(d, 0.0, c, 0.0))
                 near = torch.where(rise > 0, down, up)
-                both, far = near * _decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
+                both, far = near * decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
                 return [both], [both * far, near * torch.where(rise > 0, d - c, c - d) / unit.s]
         return list(found.values()), [jump * unit.edge(c) for c, jump in found.items()]
 
     def gradient(self) -> Tensor:
         """g, as above or as Σ p_j (z̄_j − ω)/V: where there are several terms, they may cancel in either."""
-        parts = list(zip(self.pieces, self.p, strict=True))
-        terms = [p * self.pull(piece) for piece, p in parts if piece.line.slope]
+        terms = [piece.p * self.pull(piece) for piece in self.sloped()]
         terms += [jump / self.unit.s for jump in self.jumps()[0]]
         if len(terms) == 1:
             return terms[0]
-        return _least([terms, [p * self.shift(piece) / self.unit.s for piece, p in parts]])
+        return _least([terms, [piece.p * self.shift(piece) / self.unit.s for piece in self.pieces]])
 
     def curvature(self) -> Tensor:
         """VΓ in the form with the smallest terms."""
         A, V, s = self.unit.A, self.unit.V, self.unit.s
-        parts = list(zip(self.pieces, self.p, strict=True))
-        sloped = [(piece, p, s * self.pull(piece)) for piece, p in parts if piece.line.slope]
+        sloped = [(piece, piece.p, s * self.pull(piece)) for piece in self.sloped()]
         jumps, turns = self.jumps()
         smooth = _sum([p * c for _, p, c in sloped]) if sloped else torch.zeros_like(V)
-        common = [p * (piece.line.slope**2 * A * V) * piece.cut.variance / piece.r for piece, p, _ in sloped]
+        common = self.within(A * V)
         if jumps:
             total = _sum(jumps)
             common += [total * (2 * smooth), total * total, *(-turn for turn in turns)]
@@ -306,22 +302,14 @@ class Mixture(NamedTuple):
 
     def pinned(self) -> list[Tensor]:
         """The terms of VΓ in its last form."""
-        terms: list[Tensor] = []
-        for piece, p in zip(self.pieces, self.p, strict=True):
-            if a := piece.line.slope:
-                terms.append(p * (a * a * self.unit.A * self.unit.V) / piece.r)
-            terms.append(p * piece.cut.deficit / piece.r)
+        AV = self.unit.A * self.unit.V
+        terms = [piece.p * (piece.line.slope**2 * AV) / piece.r for piece in self.sloped()]
+        terms += [piece.p * piece.cut.deficit / piece.r for piece in self.pieces]
         return terms + [-pp * self.apart(lower, upper, False).square() for lower, upper, pp in self.pairs()]
 
 
 def _sum(terms: Sequence[Tensor]) -> Tensor:
     return reduce(add, terms)
-
-
-def _decrease(x: Tensor) -> Tensor:
-    """1 − e^{−x} for x ≥ 0; compiled code has no digits of expm1 for small x."""
-    t = tanh(0.5 * x)
-    return 2 * t / (1 + t)
 
 
 def _least(forms: list[list[Tensor]]) -> Tensor:
@@ -336,4 +324,6 @@ def _least(forms: list[list[Tensor]]) -> Tensor:
 def mixture(lines: Sequence[Line], unit: Unit, steepest: float, gain: Tensor) -> Mixture:
     """All pieces of a unit; ``gain`` is the floored 1 + a²AV of the steepest."""
     pieces = [_piece(line, unit, steepest, gain) for line in lines]
-    return Mixture(unit, pieces, _probabilities(pieces, unit))
+    if len(pieces) > 1:
+        pieces = [one._replace(p=p) for one, p in zip(pieces, _probabilities(pieces, unit), strict=True)]
+    return Mixture(unit, pieces)

@@ -59,17 +59,15 @@ class PiecewiseLinear(Activation):
         return Response(found.gradient(), found.curvature() / found.unit.V)
 
     def forward(self, z: Tensor) -> Tensor:
-        first, *others = self._lines()
-        x = first.slope * z + first.offset
-        for line in others:
+        x = z
+        for line in self._lines():
             x = torch.where(z >= line.low, line.slope * z + line.offset, x)
         return x
 
     def clamped(self, message: Fields, pre: Preactivation) -> Tensor | None:
         steepest = max(map(abs, self.slopes))
-        if not steepest:
-            return None
-        return gain_is_floored(message.precision, steepest**2 * (pre.variance + self.noise)).sum()
+        widest = steepest**2 * (pre.variance + self.noise)
+        return gain_is_floored(message.precision, widest).sum() if steepest else None
 
 
 class ReLU(PiecewiseLinear):

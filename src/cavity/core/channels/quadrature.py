@@ -1,24 +1,17 @@
-"""Gauss–Legendre panels, and the class probabilities of independent Gaussian preactivations.
+"""Gauss–Legendre panels for integrands with one step of width √V_j at each ω_j, in double precision.
 
-    P(argmax z = k) = ∫ dz 𝒩(z; ω_k, V_k) Π_{j≠k} Φ((z − ω_j)/√V_j)
-
-The integrand is a Gaussian with one step of width √V_j at each ω_j. A single Gauss–Hermite rule misses steps that are
-narrow beside the Gaussian; here panels are laid between breakpoints around every step. All of it runs in double
-precision whatever the type of the network: in single precision a narrow step falls between two numbers.
+A single Gauss–Hermite rule misses steps that are narrow beside the Gaussian; here panels are laid between breakpoints
+around every step. In single precision a narrow step would fall between two numbers.
 """
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from cavity.core.messages import Preactivation
-from cavity.core.special import log_ndtr
 
 #: Nats below the peak at which an integrand is cut: e^{-42} is below double precision.
 SUPPORT = 42.0
@@ -66,25 +59,3 @@ def step_marks(centre: Tensor, s: Tensor) -> Tensor:
 def rows_at_once(classes: int, marks_per_class: int) -> int:
     """How many samples fit into CHUNK_ELEMENTS."""
     return max(1, CHUNK_ELEMENTS // (classes * (classes * marks_per_class + 1) * NODES))
-
-
-def panel_probabilities(pre: Preactivation) -> Tensor:
-    """P(argmax z = k) for each class, (samples, classes), one grid of nodes shared by all classes; rows sum to 1."""
-    rows = rows_at_once(pre.mean.shape[1], len(STEP_MARKS))
-    chunks = zip(torch.split(pre.mean.double(), rows), torch.split(pre.variance.double(), rows), strict=True)
-    return torch.cat([_panel_probabilities(omega, V) for omega, V in chunks]).to(pre.mean.dtype)
-
-
-def _panel_probabilities(omega: Tensor, V: Tensor) -> Tensor:
-    omega = omega - omega.amax(dim=1, keepdim=True)
-    s = torch.sqrt(V)
-    reach = math.sqrt(2 * SUPPORT)
-    low = (omega - reach * s).amax(dim=1, keepdim=True)
-    high = (omega + reach * s).amax(dim=1, keepdim=True)
-    nodes = panels(step_marks(omega, s), low, high)
-    a = nodes.above(omega) / s.unsqueeze(1)
-    log_phi = log_ndtr(a)
-    log_density = -0.5 * (a.square() + math.log(2 * math.pi)) - torch.log(s).unsqueeze(1)
-    others = log_phi.sum(dim=2, keepdim=True) - log_phi
-    p = torch.exp(log_density + others + nodes.log_weight.unsqueeze(2)).sum(dim=1)
-    return p / p.sum(dim=1, keepdim=True)

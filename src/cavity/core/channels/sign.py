@@ -18,17 +18,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cavity.core.channels.base import Activation, Output, check_noise, check_units
+from cavity.core.channels.base import Activation, UnitOutput, check_noise
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
-from cavity.core.special import (
-    erf_moments,
-    hazard,
-    hazard_slope,
-    log_ndtr,
-    sign_gradient,
-    sign_response,
-    tanh_moments,
-)
+from cavity.core.special import erf_moments, hazard, hazard_slope, log_ndtr, sign_gradient, sign_response, tanh_moments
 
 SQRT_HALF = math.sqrt(0.5)
 
@@ -40,12 +32,8 @@ def sign(z: Tensor) -> Tensor:
 
 def half_log_odds(u: Tensor) -> Tensor:
     """½ log Φ(u)/Φ(−u) = atanh erf(u/√2); the first form keeps the tails, the second the digits around 0."""
-    near = u.clamp(-1.0, 1.0)
-    return torch.where(
-        u.abs() < 1.0,
-        torch.atanh(torch.erf(near * SQRT_HALF)),
-        0.5 * (log_ndtr(u) - log_ndtr(-u)),
-    )
+    near = torch.atanh(torch.erf(u.clamp(-1.0, 1.0) * SQRT_HALF))
+    return torch.where(u.abs() < 1.0, near, 0.5 * (log_ndtr(u) - log_ndtr(-u)))
 
 
 class Sign(Activation):
@@ -87,11 +75,12 @@ class Sign(Activation):
         return sign(z)
 
 
-class Label(Output):
+class Label(UnitOutput):
     """y = sign(z + √noise·ξ) ∈ {−1, +1} for each output unit: φ = log Φ(yu), g = y K(−yu)/√(V+ν)."""
 
     name: ClassVar[str] = "label"
     summary: ClassVar[str] = "two classes, the sign of each output unit"
+    phrase: ClassVar[str] = "a label output"
 
     def __init__(self, noise: float = 0.0) -> None:
         self.noise = check_noise(noise)
@@ -116,19 +105,12 @@ class Label(Output):
     def target(self, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
         return Target(y.to(pre.mean.dtype).reshape(pre.mean.shape), None)
 
-    def check(self, y: Tensor, samples: int, outputs: int) -> None:
-        check_units("a label output", y, samples, outputs)
-
     def check_values(self, y: Tensor, outputs: int) -> None:
         if not bool(((y == 1) | (y == -1)).all()):
             raise ValueError(f"y must hold -1 or +1 for a label output, got {torch.unique(y)[:5].tolist()}")
 
     def predict(self, z: Tensor) -> Tensor:
-        labels = sign(z).to(torch.int64)
-        return labels.squeeze(1) if z.shape[1] == 1 else labels
-
-    def decide(self, pre: Preactivation) -> Tensor:
-        return self.predict(pre.mean)
+        return super().predict(sign(z).to(torch.int64))
 
     def probabilities(self, pre: Preactivation) -> Tensor:
         """(samples, 2): P(y=−1) and P(y=+1) of a single output unit."""

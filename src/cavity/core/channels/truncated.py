@@ -57,6 +57,12 @@ class Cut(NamedTuple):
     high: End | None
 
 
+def decrease(x: Tensor) -> Tensor:
+    """1 − e^{−x} for x ≥ 0; compiled code has no digits of expm1 for small x."""
+    t = tanh(0.5 * x)
+    return 2 * t / (1 + t)
+
+
 def whole(like: Tensor) -> Cut:
     """No cut at all."""
     zero = torch.zeros_like(like)
@@ -84,34 +90,25 @@ def between(low: Tensor, middle: Tensor, high: Tensor, width: Tensor) -> Cut:
 
     narrow = (fall < NARROW_FALL) & (width < NARROW_WIDTH)
     inside = (q < 0) & ~narrow
-    nodes = _by_nodes(middle, width)
+    mass, mean, by_nodes = _by_nodes(middle, width)
     half = 0.5 * width
     turned = torch.where(lower, 1.0, -1.0)
-    from_near = torch.where(narrow, half + turned * nodes.mean, distance)
-    at_near = torch.where(narrow, torch.exp(0.5 * (fall - half * half)) / nodes.mass, K / rest)
+    from_near = torch.where(narrow, half + turned * mean, distance)
+    at_near = torch.where(narrow, torch.exp(0.5 * (fall - half * half)) / mass, K / rest)
     near, end = End(from_near, at_near), End(width - from_near, at_near * torch.exp(-fall))
-    t = tanh(0.5 * fall)
     return Cut(
-        torch.where(narrow, torch.log(nodes.mass) - LOG_SQRT_2PI, log_mass + torch.log1p(-epsilon)),
+        torch.where(narrow, torch.log(mass) - LOG_SQRT_2PI, log_mass + torch.log1p(-epsilon)),
         inside,
         narrow,
         lower,
         torch.where(inside, 0.5 * q.square(), 0.0),
-        torch.where(narrow, nodes.mean, turned * from_near),
-        turned * at_near * (2 * t / (1 + t)),
-        torch.where(narrow, nodes.variance, variance),
+        torch.where(narrow, mean, turned * from_near),
+        turned * at_near * decrease(fall),
+        torch.where(narrow, by_nodes, variance),
         near.distance * near.density + end.distance * end.density,
         End(*(torch.where(lower, a, b) for a, b in zip(near, end, strict=True))),
         End(*(torch.where(lower, b, a) for a, b in zip(near, end, strict=True))),
     )
-
-
-class _Nodes(NamedTuple):
-    """Mass over the density at the middle, mean less the middle, and variance of an interval."""
-
-    mass: Tensor
-    mean: Tensor
-    variance: Tensor
 
 
 def _legendre(pairs: int) -> list[tuple[float, float]]:
@@ -124,8 +121,9 @@ def _legendre(pairs: int) -> list[tuple[float, float]]:
 RULES = {torch.float32: _legendre(3), torch.float64: _legendre(5)}
 
 
-def _by_nodes(middle: Tensor, width: Tensor) -> _Nodes:
-    """For narrow intervals: nodes y and −y from the middle together weigh e^{−½y²} cosh(middle·y)."""
+def _by_nodes(middle: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mass over the density at the middle, mean less the middle, and variance of a narrow interval: nodes y and −y from
+    the middle together weigh e^{−½y²} cosh(middle·y)."""
     mass, mean, square = torch.zeros_like(width), torch.zeros_like(width), torch.zeros_like(width)
     for node, weight in RULES[width.dtype]:
         y = node * width
@@ -135,4 +133,4 @@ def _by_nodes(middle: Tensor, width: Tensor) -> _Nodes:
         mean = mean - density * y * tanh(v)
         square = square + density * y * y
     mean = mean / mass
-    return _Nodes(width * mass, mean, square / mass - mean * mean)
+    return width * mass, mean, square / mass - mean * mean

@@ -50,6 +50,11 @@ class WinnerResponse(NamedTuple):
     curvature: Tensor
 
 
+def one_hot(labels: Tensor, classes: int) -> Tensor:
+    """(samples, classes) boolean; unlike torch's own, it never waits for the device."""
+    return labels.unsqueeze(1) == torch.arange(classes, device=labels.device)
+
+
 def winner_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     """log Z and its derivatives for the given winners, labels (samples,)."""
     omega, V = pre.mean.double(), pre.variance.double()
@@ -136,7 +141,7 @@ def _edges(f: _Problems, mode: Tensor, slope: Tensor, side: float) -> Tensor:
 
 def _problems(winner: Tensor, c: Tensor, V: Tensor) -> _Problems:
     """For the winner the posterior p itself, for each other class k its product with h_k."""
-    V_winner = V.masked_fill(~winner, 0.0).sum(dim=1, keepdim=True)
+    V_winner = _only(winner, V)
     share = V_winner / (V + V_winner)
     mu = (c * share).masked_fill(winner, 0.0)
     W = torch.where(winner, V, V * share)
@@ -191,8 +196,7 @@ def _even_grid(f: _Problems, winner: Tensor) -> _Grid:
 def _winner_response(
     labels: Tensor, omega: Tensor, V: Tensor, make_grid: Callable[[_Problems, Tensor], _Grid]
 ) -> WinnerResponse:
-    index = labels.unsqueeze(1)
-    winner = index == torch.arange(omega.shape[1], device=omega.device)
+    index, winner = labels.unsqueeze(1), one_hot(labels, omega.shape[1])
     f = _problems(winner, omega - omega.gather(1, index), V)
     grid = make_grid(f, winner)
     own = _Problems(torch.zeros_like(grid.mode), V.gather(1, index), f.c, f.s, ~winner.unsqueeze(1))

@@ -45,9 +45,10 @@ class Coupling(ABC):
     def apply(self, w: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
         """Σ_i w_ki x_in: (outputs, columns), (samples, *input_shape) → (samples, *output_shape)."""
 
-    @abstractmethod
     def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
         """``apply`` to one sample whose inputs are all ``value`` (the bias's is 1): (1, *output_shape)."""
+        # Not a row sum: at the border of an image a unit sees fewer inputs.
+        return self.apply(w, w.new_full((1, *self.input_shape), value))
 
     @abstractmethod
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:

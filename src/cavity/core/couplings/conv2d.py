@@ -69,10 +69,6 @@ class Conv2d(Coupling):
         offset = constant * w[:, -1] if self.bias else None
         return F.conv2d(x, self._filters(w), offset, stride=self.stride, padding=self.padding)
 
-    def apply_to_constant(self, w: Tensor, value: float) -> Tensor:
-        # Not a row sum: at the border a unit sees fewer inputs.
-        return self.apply(w, w.new_full((1, *self.input_shape), value))
-
     def back_to_inputs(self, w: Tensor, g: Tensor) -> Tensor:
         shape = (len(g), *self.input_shape)
         inputs: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
@@ -93,8 +89,7 @@ class Conv2d(Coupling):
         return patches.transpose(1, 2).flatten(0, 1)
 
     def scatter(self, rows: Tensor) -> Tensor:
-        positions = self.output_shape[1] * self.output_shape[2]
-        patches = torch.unflatten(rows, 0, (-1, positions)).transpose(1, 2)
+        patches = torch.unflatten(rows, 0, (-1, self.positions)).transpose(1, 2)
         return F.fold(patches, self.input_shape[1:], self.kernel, stride=self.stride, padding=self.padding)
 
     def factors(self, z: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.messages import Fields, Moments
-from cavity.core.priors.base import Prior, check_epsilon
+from cavity.core.priors.base import Prior
 
 
 class Atoms(Prior):
@@ -27,14 +27,8 @@ class Atoms(Prior):
             raise ValueError(f"base must hold one positive weight for each of {len(values)} values, got {list(base)}")
         self.values = tuple(float(a) for a in values)
         self.base = tuple(float(b) for b in base)
-
-    @property
-    def largest_square(self) -> float:
-        return max(a * a for a in self.values)
-
-    @property
-    def smallest_square(self) -> float:
-        return min(a * a for a in self.values)
+        squares = [a * a for a in self.values]
+        self.smallest_square, self.largest_square = min(squares), max(squares)
 
     def _log_weights(self, natural: Fields) -> Tensor:
         """(atoms, outputs, inputs) log-probabilities up to a constant: ha − ½λ(a² − a_ref²) + log μ_a.
@@ -80,11 +74,6 @@ class Atoms(Prior):
         between = alpha * (1 - alpha) * (old.mean - new.mean).square()
         return Moments(mean, torch.lerp(new.variance, old.variance, alpha) + between)
 
-    def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
-        """h = ε·𝒩(0, 1), λ = 0."""
-        check_epsilon(epsilon)
-        return Fields(epsilon * torch.randn(shape, generator=generator), torch.zeros(shape))
-
     def point(self, natural: Fields, mean: Tensor) -> Tensor:
         values = torch.tensor(self.values, dtype=mean.dtype, device=mean.device)
         return values[self._log_weights(natural).argmax(dim=0)]
@@ -108,9 +97,6 @@ class Atoms(Prior):
             above = m - others[0] if len(others) == 1 else variance + (m - others[0]) * (m - others[1])
             found.append(above / math.prod(a - b for b in others))
         return torch.stack(found).clamp_min(0)
-
-    def clamped(self, natural: Fields) -> None:
-        return None
 
 
 class Ternary(Atoms):

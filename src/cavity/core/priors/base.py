@@ -27,11 +27,8 @@ class Prior(ABC):
     polarizes: ClassVar[bool] = True
     #: Whether λ matters.
     uses_precision: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def largest_square(self) -> float:
-        """The largest w² of the support, 0 if unbounded; rounding errors of σ are relative to it."""
+    #: The largest w² of the support, 0 if unbounded; rounding errors of σ are relative to it.
+    largest_square: float
 
     @abstractmethod
     def value(self, natural: Fields) -> Tensor:
@@ -45,9 +42,11 @@ class Prior(ABC):
     def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
         """m ← α m_old + (1−α) m_new and the variance that goes with it."""
 
-    @abstractmethod
     def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
-        """Random natural parameters that break the symmetry of the units; ε sets their size."""
+        """Random natural parameters that break the symmetry of the units, of size ε: here h = ε·𝒩(0, 1), λ = 0."""
+        check_epsilon(epsilon)
+        precision = torch.zeros(shape) if self.uses_precision else None
+        return Fields(epsilon * torch.randn(shape, generator=generator), precision)
 
     @abstractmethod
     def point(self, natural: Fields, mean: Tensor) -> Tensor:
@@ -57,9 +56,9 @@ class Prior(ABC):
     def sample(self, natural: Fields, moments: Moments, generator: torch.Generator) -> Tensor:
         """One draw of every weight from the current distribution."""
 
-    @abstractmethod
     def clamped(self, natural: Fields) -> Tensor | None:
         """How many weights needed a floor, a 0-dimensional count; None if it cannot happen."""
+        return None
 
 
 def check_epsilon(epsilon: float) -> None:

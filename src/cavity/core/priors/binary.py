@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.messages import Fields, Moments
-from cavity.core.priors.base import Prior, check_epsilon
+from cavity.core.priors.base import Prior
 from cavity.core.special import tanh_moments
 
 
@@ -18,10 +18,7 @@ class Binary(Prior):
     name: ClassVar[str] = "binary"
     summary: ClassVar[str] = "±1: ships as bits"
     uses_precision: ClassVar[bool] = False
-
-    @property
-    def largest_square(self) -> float:
-        return 1.0
+    largest_square = 1.0
 
     def value(self, natural: Fields) -> Tensor:
         h = natural.field.abs()
@@ -34,11 +31,6 @@ class Binary(Prior):
         m = torch.lerp(new.mean, old.mean, alpha)
         return Moments(m, 1 - m.square())
 
-    def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
-        """h = ε·𝒩(0, 1)."""
-        check_epsilon(epsilon)
-        return Fields(epsilon * torch.randn(shape, generator=generator), None)
-
     def point(self, natural: Fields, mean: Tensor) -> Tensor:
         return (mean >= 0).to(mean.dtype).mul_(2).sub_(1)
 
@@ -46,6 +38,3 @@ class Binary(Prior):
         m = moments.mean
         uniform = torch.rand(m.shape, generator=generator, device=generator.device, dtype=m.dtype).to(m.device)
         return torch.where(2 * uniform - 1 < m, 1.0, -1.0).to(m.dtype)
-
-    def clamped(self, natural: Fields) -> None:
-        return None

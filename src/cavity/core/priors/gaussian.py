@@ -24,6 +24,7 @@ class Gaussian(Prior):
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "real numbers: suits tables and regression"
     polarizes: ClassVar[bool] = False
+    largest_square = 0.0
 
     def __init__(self, floor: float = 0.0) -> None:
         if not 0 <= floor <= 1:
@@ -36,10 +37,6 @@ class Gaussian(Prior):
     def _precision(self, natural: Fields) -> Tensor:
         assert natural.precision is not None
         return natural.precision.clamp_min(self._least(natural))
-
-    @property
-    def largest_square(self) -> float:
-        return 0.0
 
     def value(self, natural: Fields) -> Tensor:
         precision = self._precision(natural)
