@@ -42,8 +42,7 @@ def adaptive_calibration_error(probabilities: Tensor, labels: Tensor, bins: int 
 
     Bins of equal width leave most of an accurate model's samples in one bin; these do not.
     """
-    _check_bins(bins)
-    confidence, correct = _confidence(probabilities, labels)
+    confidence, correct = _confidence(probabilities, labels, bins)
     gap = (correct - confidence)[torch.argsort(confidence, stable=True)]
     return torch.stack([part.sum().abs() for part in torch.tensor_split(gap, bins)]).sum() / len(labels)
 
@@ -58,8 +57,7 @@ class Reliability(NamedTuple):
 
 def reliability(probabilities: Tensor, labels: Tensor, bins: int = ECE_BINS) -> Reliability:
     """The data of a reliability diagram: in each bin ((b−1)/B, b/B] of confidence, how often predictions are right."""
-    _check_bins(bins)
-    confidence, correct = _confidence(probabilities, labels)
+    confidence, correct = _confidence(probabilities, labels, bins)
     place = (confidence * bins).ceil().long().clamp(1, bins) - 1
     count, total, right = (
         torch.zeros(bins, dtype=confidence.dtype, device=confidence.device).index_add_(0, place, values)
@@ -108,9 +106,8 @@ def out_of_distribution_auroc(
     """
     if score not in ("entropy", "confidence"):
         raise ValueError(f"score must be 'entropy' or 'confidence', got {score!r}")
-    if score == "entropy":
-        return auroc(entropy(inside), entropy(outside))
-    return auroc(-inside.amax(dim=1), -outside.amax(dim=1))
+    doubts = [entropy(p) if score == "entropy" else -p.amax(dim=1) for p in (inside, outside)]
+    return auroc(*doubts)
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
@@ -132,8 +129,10 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     return math.exp((low + high) / 2)
 
 
-def _confidence(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability of the predicted class, and whether it is the label, as numbers."""
+def _confidence(probabilities: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """Probability of the predicted class, and whether it is the label, as numbers, to be put into ``bins``."""
+    if not isinstance(bins, int) or bins < 1:
+        raise ValueError(f"bins must be a positive integer, got {bins!r}")
     if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:
         raise ValueError(
             "probabilities must be (samples, classes) and labels (samples,), "
@@ -141,8 +140,3 @@ def _confidence(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         )
     confidence, predicted = probabilities.max(dim=1)
     return confidence, (predicted == labels).to(confidence.dtype)
-
-
-def _check_bins(bins: int) -> None:
-    if not isinstance(bins, int) or bins < 1:
-        raise ValueError(f"bins must be a positive integer, got {bins!r}")

@@ -11,7 +11,7 @@ over the last one: z ~ 𝒩(Σ m x, Σ σ x²). A network of one layer has no su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import torch
@@ -49,33 +49,26 @@ def draw_weights(network: Network, n: int, generator: torch.Generator) -> list[l
 
 def predict_with(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Labels, classes or values of the network with the given weights, one tensor (outputs, columns) a layer."""
-    _check_weights(network, weights)
-    parts = torch.split(checked_inputs(network, x), BATCH)
+    parts = _parts(network, weights, x)
     return network.output.predict(torch.cat([forward(network, weights, part) for part in parts]))
 
 
 def probabilities_below_last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Class probabilities (samples, classes) with the given weights below the last layer, integrated over the last."""
-    _check_weights(network, weights)
-    parts = torch.split(checked_inputs(network, x), BATCH)
+    parts = _parts(network, weights, x)
     return torch.cat([network.output.probabilities(_last(network, weights, part)) for part in parts])
 
 
 def predictive_entropy(network: Network, x: Tensor, n: int, generator: torch.Generator) -> Uncertainty[Tensor]:
     """Entropy of the predictions on x, and its aleatoric and epistemic parts, from ``n`` draws of the weights."""
+    check_sizes(n=n)
     mean, inner = torch.zeros((), device=network.device), torch.zeros((), device=network.device)
-    for p in _drawn(network, x, n, generator):
+    for _ in range(n):
+        p = probabilities_below_last(network, draw_weights(network, 1, generator)[0], x)
         mean, inner = mean + p / n, inner + entropy(p) / n
     total = entropy(mean)
     aleatoric = torch.minimum(inner, total)
     return Uncertainty(total, aleatoric, total - aleatoric)
-
-
-def _drawn(network: Network, x: Tensor, n: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Class probabilities of one draw after another, so that only one is held at a time."""
-    check_sizes(n=n)
-    for _ in range(n):
-        yield probabilities_below_last(network, draw_weights(network, 1, generator)[0], x)
 
 
 def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivation:
@@ -88,7 +81,9 @@ def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivati
     return Preactivation(omega, torch.maximum(V, LEAST_RATIO * largest).clamp_min(LEAST_VARIANCE))
 
 
-def _check_weights(network: Network, weights: Sequence[Tensor]) -> None:
+def _parts(network: Network, weights: Sequence[Tensor], x: Tensor) -> Sequence[Tensor]:
+    """Checked x in batches, for weights of the network's shapes."""
     shapes, given = [layer.shape for layer in network.weighted()], [tuple(w.shape) for w in weights]
     if shapes != given:
         raise ValueError(f"weights must have the shapes {shapes}, got {given}")
+    return torch.split(checked_inputs(network, x), BATCH)

@@ -14,8 +14,6 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from cavity.data import Dataset
     from cavity.runs.checkpoint import Task
     from cavity.runs.evaluation import Evaluation
@@ -68,39 +66,21 @@ def _data(opened: Run, task: Task, args: argparse.Namespace) -> Dataset:
 
 def _show(result: Evaluation, title: str) -> None:
     from rich.console import Console
+    from rich.table import Column, Table
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=200)
-    console.print(f"{title}: {result.samples} samples", soft_wrap=True)
-    console.print(_summary(result))
-    console.print("\nconfusion matrix (rows: truth, columns: Bayesian prediction)", soft_wrap=True)
-    console.print(_confusion(result))
-
-
-def _summary(result: Evaluation) -> Table:
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in (
-        ("accuracy, point-wise", f"{result.accuracy:.2f} %"),
-        ("accuracy, Bayesian", f"{result.accuracy_bayes:.2f} %"),
-        ("negative log-likelihood", f"{result.nll:.4f}"),
-        ("expected calibration error", f"{result.ece:.4f}"),
-        ("Brier score", f"{result.brier:.4f}"),
-    ):
-        table.add_row(name, value)
-    return table
-
-
-def _confusion(result: Evaluation) -> Table:
-    """Rows are the truth, columns the Bayesian prediction."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for name in result.classes:
-        table.add_column(name, justify="right")
+        console.width = 200
+    numbers = Table(show_header=False, box=None, pad_edge=False)
+    numbers.add_row("accuracy, point-wise", f"{result.accuracy:.2f} %")
+    numbers.add_row("accuracy, Bayesian", f"{result.accuracy_bayes:.2f} %")
+    numbers.add_row("negative log-likelihood", f"{result.nll:.4f}")
+    numbers.add_row("expected calibration error", f"{result.ece:.4f}")
+    numbers.add_row("Brier score", f"{result.brier:.4f}")
+    confusion = Table("", *(Column(name, justify="right") for name in result.classes), box=None, pad_edge=False)
     for name, row in zip(result.classes, result.confusion, strict=True):
-        table.add_row(name, *(str(count) if count else "·" for count in row))
-    return table
+        confusion.add_row(name, *(str(count) if count else "·" for count in row))
+    console.print(f"{title}: {result.samples} samples", soft_wrap=True)
+    console.print(numbers)
+    console.print("\nconfusion matrix (rows: truth, columns: Bayesian prediction)", soft_wrap=True)
+    console.print(confusion)

@@ -123,37 +123,26 @@ def run(args: argparse.Namespace) -> int:
 
         require_tensorboard()
     session = _resumed(args, given) if args.resume else _started(args, given)
+    trainer, path, epochs = session.trainer, session.run.path, session.run.config.epochs
     # Of several processes one speaks.
     args.quiet = args.quiet or not session.leads
+    say = (lambda text: None) if args.quiet else print
     if session.run.finished:
-        _say(args, f"{session.run.path} has done all its {session.run.config.epochs} epochs; --epochs moves the end")
+        say(f"{path} has done all its {epochs} epochs; --epochs moves the end")
         return 0
     _train(session, args)
-    trainer = session.trainer
     if args.quiet and session.leads:
-        print(session.run.path)
-    if trainer.epoch < session.run.config.epochs:
-        _say(args, f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {session.run.path}")
+        print(path)
+    if trainer.epoch < epochs:
+        say(f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {path}")
         return INTERRUPTED
-    if not session.leads:
-        return 0
-    last = trainer.history[-1]
-    page = _report(session.run.path)
-    _say(args, f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
+    if session.leads:
+        from cavity.report import write
+        from cavity.runs.folder import REPORT, open_run
+
+        last, page = trainer.history[-1], write([open_run(path)], path / REPORT)
+        say(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
     return 0
-
-
-def _report(run: Path) -> Path:
-    """Write the run's page beside its metrics."""
-    from cavity.report import write
-    from cavity.runs.folder import REPORT, open_run
-
-    return write([open_run(run)], run / REPORT)
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.quiet:
-        print(text)
 
 
 def _started(args: argparse.Namespace, given: dict[str, Any]) -> Session:
@@ -187,8 +176,8 @@ def _train(session: Session, args: argparse.Namespace) -> None:
             from cavity.runs.tensorboard import TensorBoard
             from cavity.runs.training import TENSORBOARD
 
-            done = len(session.run.records)
-            callbacks.append(stack.enter_context(TensorBoard(session.run.path / TENSORBOARD, done)))
+            board = TensorBoard(session.run.path / TENSORBOARD, len(session.run.records))
+            callbacks.append(stack.enter_context(contextlib.closing(board)))
         if not args.quiet:
             callbacks.append(stack.enter_context(_display(session)))
         session.fit(callbacks, args.checkpoint_seconds)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cavity.report.collect import RunLike
+    from cavity.runs import Run
 
 __all__ = ["write", "write_plots"]
 
 
-def write(runs: Sequence[RunLike], out: str | os.PathLike[str]) -> Path:
+def write(runs: Sequence[Run], out: str | os.PathLike[str]) -> Path:
     """Write the page about ``runs`` (see ``cavity.runs.open_run``) to ``out`` and return its path."""
     from cavity.report.collect import collect_all
     from cavity.report.page import write_page
@@ -25,7 +25,7 @@ def write(runs: Sequence[RunLike], out: str | os.PathLike[str]) -> Path:
     return write_page(collect_all(runs), out)
 
 
-def write_plots(runs: Sequence[RunLike], folder: str | os.PathLike[str]) -> list[Path]:
+def write_plots(runs: Sequence[Run], folder: str | os.PathLike[str]) -> list[Path]:
     """Write the same figures as PNG and SVG files into ``folder`` and return their paths."""
     from cavity.report.collect import collect_all
     from cavity.report.plots import save_plots

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +17,7 @@ from cavity.core.couplings import Conv2d
 from cavity.core.network import Layer, Network
 from cavity.data import DataError, DataNotFound, Dataset
 from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+from cavity.runs.folder import Run
 
 #: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.
 HISTOGRAM_BINS = 40
@@ -28,20 +27,7 @@ EXAMPLES, UNITS = 12, 48
 COMMITTED = 0.9
 
 
-class RunLike(Protocol):
-    """What the report needs of a run; ``cavity.runs.open_run`` returns one."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def config(self) -> Any: ...
-    @property
-    def records(self) -> Sequence[EpochRecord]: ...
-    def load_network(self) -> Network: ...
-    def load_dataset(self) -> Dataset: ...
-
-
-def collect_all(runs: Sequence[RunLike]) -> list[RunSummary]:
+def collect_all(runs: Sequence[Run]) -> list[RunSummary]:
     """One summary per run, named after its folder, or after its whole path where two folders have the same name."""
     if not runs:
         raise ValueError("runs must hold at least one run, got none")
@@ -50,40 +36,37 @@ def collect_all(runs: Sequence[RunLike]) -> list[RunSummary]:
     return [collect(run, name if seen[name] == 1 else str(run.path)) for run, name in zip(runs, names, strict=True)]
 
 
-def collect(run: RunLike, name: str) -> RunSummary:
+def collect(run: Run, name: str) -> RunSummary:
     """The numbers of one run. Without its data set there is less to show, and a note that says why."""
-    dataset: Dataset | None = None
-    notes: tuple[str, ...] = ()
     try:
-        dataset = run.load_dataset()
+        return summarize(name, run.config, run.records, run.load_network(), run.load_dataset())
     except (DataError, DataNotFound) as error:
-        notes = (f"Nothing could be measured on the test set because the data could not be read: {error}",)
-    summary = summarize(name, run.config, run.records, run.load_network(), dataset)
-    return dataclasses.replace(summary, notes=notes + summary.notes)
+        note = f"Nothing could be measured on the test set because the data could not be read: {error}"
+        summary = summarize(name, run.config, run.records, run.load_network(), None)
+        return dataclasses.replace(summary, notes=(note,))
 
 
 def summarize(
     name: str, config: object, records: Sequence[EpochRecord], net: Network, dataset: Dataset | None
 ) -> RunSummary:
     """A summary from its parts; ``config`` is a dataclass, nested or not."""
-    layers = net.weighted()
-    test, notes = None, []
-    if dataset is not None and not isinstance(net.output, GaussianOutput):
-        try:
-            test = _test(net, dataset)
-        except FloatingPointError as error:
-            notes.append(f"Nothing could be measured on the test set: {error}.")
-    shape = None if dataset is None else dataset.image_shape
+    layers, percent = net.weighted(), not isinstance(net.output, GaussianOutput)
+    test: TestSummary | None = None
+    notes: tuple[str, ...] = ()
+    try:
+        test = _test(net, dataset) if dataset is not None and percent else None
+    except FloatingPointError as error:
+        notes = (f"Nothing could be measured on the test set: {error}.",)
     return RunSummary(
         name=name,
         data=None if dataset is None else dataset.name,
         config=tuple(config_rows(config)),
         records=tuple(records),
-        percent=not isinstance(net.output, GaussianOutput),
+        percent=percent,
         layers=tuple(_layer(number, layer) for number, layer in enumerate(layers, start=1)),
         test=test,
-        first_layer=_first_layer(layers[0], shape),
-        notes=tuple(notes),
+        first_layer=_first_layer(layers[0], None if dataset is None else dataset.image_shape),
+        notes=notes,
     )
 
 
@@ -116,8 +99,7 @@ def _written(value: object) -> str:
 def _layer(number: int, layer: Layer) -> LayerSummary:
     m = layer.mean if layer.mask is None else layer.mean[layer.mask]
     values = m.flatten().double().cpu().numpy()
-    square = layer.prior.largest_square
-    bound = float(np.sqrt(square)) if square > 0 else None
+    bound = _bound(layer)
     reach = bound or float(np.abs(values).max()) or 1.0
     # Damping leaves means a rounding error beyond their bound, which a histogram would silently drop.
     counts, edges = np.histogram(np.clip(values, -reach, reach), HISTOGRAM_BINS, (-reach, reach))
@@ -133,16 +115,30 @@ def _layer(number: int, layer: Layer) -> LayerSummary:
     )
 
 
+def _bound(layer: Layer) -> float | None:
+    """The largest |m| of the kind of weight, if it has one."""
+    return float(np.sqrt(layer.prior.largest_square)) if layer.prior.largest_square > 0 else None
+
+
 def _test(net: Network, dataset: Dataset) -> TestSummary | None:
     """Predictions on the test set; None where there are no classes."""
     measured = measure(net, dataset.x_test, dataset.y_test)
     if measured.probabilities is None or measured.labels is None or measured.ece is None or measured.brier is None:
         return None
     probabilities, labels = measured.probabilities.double().cpu(), measured.labels.cpu()
-    predicted, order = probabilities.argmax(dim=1), by_certainty(probabilities)
+    predicted, order, shape = probabilities.argmax(dim=1), by_certainty(probabilities), dataset.image_shape
 
     def examples(chosen: Tensor) -> tuple[Example, ...]:
-        return tuple(_example(int(i), dataset, labels, predicted, probabilities) for i in chosen[:EXAMPLES])
+        return tuple(
+            Example(
+                index=index,
+                truth=dataset.classes[int(labels[index])],
+                predicted=dataset.classes[int(predicted[index])],
+                probability=float(probabilities[index].max()),
+                pixels=None if shape is None else pixels(dataset.x_test[index], dataset.mean, dataset.std, shape),
+            )
+            for index in chosen[:EXAMPLES].tolist()
+        )
 
     diagram = reliability(probabilities, labels)
     return TestSummary(
@@ -167,17 +163,6 @@ def by_certainty(probabilities: Tensor) -> Tensor:
     return others.sum(dim=1).argsort(stable=True)
 
 
-def _example(index: int, dataset: Dataset, labels: Tensor, predicted: Tensor, probabilities: Tensor) -> Example:
-    shape = dataset.image_shape
-    return Example(
-        index=index,
-        truth=dataset.classes[int(labels[index])],
-        predicted=dataset.classes[int(predicted[index])],
-        probability=float(probabilities[index].max()),
-        pixels=None if shape is None else pixels(dataset.x_test[index], dataset.mean, dataset.std, shape),
-    )
-
-
 def pixels(x: Tensor, mean: Tensor, std: Tensor, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     """One standardised sample (features,) as bytes: (height, width, 3) of three channels, else (height, width)."""
     brightness = (x * std + mean).reshape(shape).double().cpu().numpy()
@@ -196,6 +181,5 @@ def _first_layer(layer: Layer, image_shape: tuple[int, int, int] | None) -> Firs
     else:
         return None
     weights: Floats = coupling.without_constant(layer.mean[:UNITS]).double().cpu().numpy()
-    square = layer.prior.largest_square
-    bound = float(np.sqrt(square)) if square > 0 else float(np.abs(weights).max()) or 1.0
-    return FirstLayer(weights.reshape(-1, *shape), bound, layer.coupling.outputs)
+    bound = _bound(layer) or float(np.abs(weights).max()) or 1.0
+    return FirstLayer(weights.reshape(-1, *shape), bound, coupling.outputs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cavity.report.palette import css_class
-from cavity.report.summary import Bins, Floats
+from cavity.report.summary import Bins, Floats, RunSummary
 
 #: Larger values are not drawn: the axis would overflow.
 LARGEST = 1e100
@@ -97,10 +98,8 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Table:
-    """Words and numbers; ``marked`` are the (row, column) that deserve a second look.
-
-    ``coloured`` rows show the colour that their number has in other figures.
-    """
+    """Words and numbers; ``marked`` are the (row, column) that deserve a second look, ``coloured`` rows show the colour
+    that their number has in other figures."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -120,6 +119,11 @@ class Figure:
     title: str
     caption: str
     content: Content
+
+
+def of_run(runs: Sequence[RunSummary], place: int, key: str, title: str, caption: str, content: Content) -> Figure:
+    """A figure of one of the runs, with the run's name in its title where there are several."""
+    return Figure(key, title if len(runs) == 1 else f"{title} · {runs[place].name}", caption, content)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ def line(name: str, run: RunSummary, metric: Metric, colour: int, dashed: bool =
 
 
 def figure(
-    key: str, title: str, caption: str, y_label: str, lines: Sequence[Line], top: float | None = None
+    key: str, title: str, caption: str, y_label: str, lines: Iterable[Line], top: float | None = None
 ) -> list[Figure]:
     """A figure of the lines that have a finite value; an empty list if none has."""
     drawn = tuple(one for one in lines if np.isfinite(one.values).any())
@@ -53,7 +53,7 @@ def learning(runs: Sequence[RunSummary]) -> Section:
     ece = "The average gap between confidence and accuracy; 0 is perfect calibration."
     time = "Training only, without evaluation. A steady rise is worth a look; single peaks are usually the machine's."
     figures = [
-        *(_errors_of_one(runs[0]) if alone else _errors_of_several(runs)),
+        *_errors(runs),
         *figure("nll", "Negative log-likelihood", nll, "NLL (nats)", each(attrgetter("test_nll"))),
         *figure("ece", "Expected calibration error", ece, "ECE (%)", each(percentage("test_ece"))),
         *(figure("seconds", "Time per epoch", time, "seconds", each(attrgetter("seconds"))) if alone else ()),
@@ -61,41 +61,37 @@ def learning(runs: Sequence[RunSummary]) -> Section:
     return Section("learning", "Learning curves", text, tuple(figures))
 
 
-def _unit(runs: Sequence[RunSummary]) -> str:
-    return "error (%)" if all(run.percent for run in runs) else "root mean square error"
+def _errors(runs: Sequence[RunSummary]) -> list[Figure]:
+    """Test and training errors in one figure of one run, or in a figure each of several."""
+    unit = "error (%)" if all(run.percent for run in runs) else "root mean square error"
 
+    def both(part: str, name: str, run: RunSummary, colour: int) -> list[Line]:
+        bayes = attrgetter(f"{part}_error_bayes")
+        dashed = line(f"{name}, Bayesian", run, bayes, colour, dashed=True, in_legend=len(runs) == 1)
+        return [line(name, run, attrgetter(f"{part}_error"), colour), dashed]
 
-def _both(part: str, name: str, run: RunSummary, colour: int, in_legend: bool) -> list[Line]:
-    """The point-wise and the Bayesian error on "test" or "train"."""
-    bayes = line(f"{name}, Bayesian", run, attrgetter(f"{part}_error_bayes"), colour, dashed=True, in_legend=in_legend)
-    return [line(name, run, attrgetter(f"{part}_error"), colour), bayes]
-
-
-def _errors_of_one(run: RunSummary) -> list[Figure]:
-    caption = (
-        "If the test curve rises while the training curve falls, the network overfits; if both are flat, longer "
-        "training will not help."
-    )
-    tested = [(r.test_error, r.epoch) for r in run.records if r.test_error is not None]
-    if tested:
-        lowest, epoch = min(tested)
-        caption += f" The lowest test error, {error(lowest, run.percent)}, was reached in epoch {epoch}."
-    lines = [one for colour, part in enumerate(("test", "train")) for one in _both(part, part, run, colour, True)]
-    return figure("error", "Error", caption, _unit([run]), lines)
-
-
-def _errors_of_several(runs: Sequence[RunSummary]) -> list[Figure]:
-    def of(part: str, title: str, caption: str) -> list[Figure]:
-        lines = [one for colour, run in enumerate(runs) for one in _both(part, run.name, run, colour, False)]
-        return figure(f"{part}-error", title, caption, _unit(runs), lines)
-
+    if len(runs) == 1:
+        run = runs[0]
+        caption = (
+            "If the test curve rises while the training curve falls, the network overfits; if both are flat, longer "
+            "training will not help."
+        )
+        tested = [(r.test_error, r.epoch) for r in run.records if r.test_error is not None]
+        if tested:
+            lowest, epoch = min(tested)
+            caption += f" The lowest test error, {error(lowest, run.percent)}, was reached in epoch {epoch}."
+        return figure("error", "Error", caption, unit, [*both("test", "test", run, 0), *both("train", "train", run, 1)])
     test = "Solid: point-wise; dashed: Bayesian. Compare where the curves end and how soon they get there."
     train = "A run that is low here but high on the test set has overfitted."
-    return of("test", "Test error", test) + of("train", "Training error", train)
+    figures = []
+    for part, title, caption in (("test", "Test error", test), ("train", "Training error", train)):
+        lines = [one for colour, run in enumerate(runs) for one in both(part, run.name, run, colour)]
+        figures += figure(f"{part}-error", title, caption, unit, lines)
+    return figures
 
 
 def layers(runs: Sequence[RunSummary]) -> Section:
-    """Polarisation and overlap of each layer, and how many values were clamped."""
+    """Polarisation and overlap of each layer, and how many values a floor or the bound clamped, if it did any."""
     text = (
         "The polarisation ⟨m²⟩ of a layer goes from 0, where every weight is undecided, to 1, where every weight has "
         "settled on a sign. The overlap ⟨q_ab⟩ says how similar the units of a layer are to each other."
@@ -105,53 +101,42 @@ def layers(runs: Sequence[RunSummary]) -> Section:
         ends = ", ".join(fixed(q, 2) for q in runs[0].records[-1].polarization)
         grown += f" Final values, from the first layer to the last: {ends}."
     apart = "Near 0, the units of a layer are unrelated; above 0 they resemble each other, below 0 they are opposed."
+    clamped = (
+        "The fraction of variances, gains and weights that were clamped to stay finite. A few are harmless; many mean "
+        "that the weights are certain and have stopped learning or, if they are Gaussian, that their means diverge."
+    )
+    lines = (
+        line("all layers" if len(runs) == 1 else run.name, run, percentage("clamped"), colour)
+        for colour, run in enumerate(runs)
+        if any(record.clamped for record in run.records)
+    )
     figures = [
-        *_by_layer(runs, "polarisation", "Polarisation", grown, "⟨m²⟩", attrgetter("polarization"), top=1.0),
-        *_by_layer(runs, "overlap", "Overlap", apart, "⟨q_ab⟩", attrgetter("overlap")),
-        *_clamped(runs),
+        *_by_layer(runs, "polarisation", "polarization", grown, "⟨m²⟩", top=1.0),
+        *_by_layer(runs, "overlap", "overlap", apart, "⟨q_ab⟩"),
+        *figure("clamped", "Clamped values", clamped, "clamped (%)", lines),
     ]
     return Section("layers", "Polarisation and overlaps", text, tuple(figures), 2 if len(runs) == 1 else 3)
 
 
 def _by_layer(
-    runs: Sequence[RunSummary],
-    key: str,
-    title: str,
-    caption: str,
-    y_label: str,
-    values: Callable[[EpochRecord], list[float]],
-    top: float | None = None,
+    runs: Sequence[RunSummary], key: str, field: str, caption: str, y_label: str, top: float | None = None
 ) -> list[Figure]:
     """All layers of one run in one figure, or one figure per layer of several; ``top`` is for weights within ±1."""
 
-    def metric(number: int) -> Metric:
-        return lambda record: next(iter(values(record)[number : number + 1]), None)
+    def curve(name: str, run: RunSummary, number: int, colour: int) -> Line:
+        return line(name, run, lambda record: next(iter(getattr(record, field)[number : number + 1]), None), colour)
 
     def highest(chosen: Sequence[int]) -> float | None:
         bounds = {run.layers[number].bound for run in runs for number in chosen if number < len(run.layers)}
         return top if bounds == {1.0} else None
 
-    numbers = range(max(len(run.layers) for run in runs))
+    numbers, title = range(max(len(run.layers) for run in runs)), key.capitalize()
     if len(runs) == 1:
-        lines = [line(layer.name, runs[0], metric(number), number) for number, layer in enumerate(runs[0].layers)]
+        lines = [curve(layer.name, runs[0], number, number) for number, layer in enumerate(runs[0].layers)]
         return figure(key, title, caption, y_label, lines, highest(numbers))
     figures = []
     for number in numbers:
-        lines = [line(run.name, run, metric(number), colour) for colour, run in enumerate(runs)]
+        lines = [curve(run.name, run, number, colour) for colour, run in enumerate(runs)]
         name = f"{title}, layer {number + 1}"
         figures += figure(f"{key}-{number + 1}", name, caption, y_label, lines, highest([number]))
     return figures
-
-
-def _clamped(runs: Sequence[RunSummary]) -> list[Figure]:
-    """How often a floor or the bound acted, for the runs in which any did."""
-    caption = (
-        "The fraction of variances, gains and weights that were clamped to stay finite. A few are harmless; many mean "
-        "that the weights are certain and have stopped learning or, if they are Gaussian, that their means diverge."
-    )
-    lines = [
-        line("all layers" if len(runs) == 1 else run.name, run, percentage("clamped"), colour)
-        for colour, run in enumerate(runs)
-        if any(record.clamped for record in run.records)
-    ]
-    return figure("clamped", "Clamped values", caption, "clamped (%)", lines)

@@ -13,17 +13,9 @@ from cavity.report.wording import MISSING, counted, duration, error, fixed, perc
 
 def sections(runs: Sequence[RunSummary]) -> list[Section]:
     """What there is to show of these runs; sections without a figure are left out."""
-    parts = [
-        comparison(runs) if len(runs) > 1 else None,
-        curves.learning(runs),
-        curves.layers(runs),
-        weights.magnetisations(runs),
-        predictions.calibration(runs),
-        predictions.examples(runs),
-        weights.first_layer(runs),
-        configuration(runs),
-    ]
-    return [part for part in parts if part is not None and part.figures]
+    parts = [curves.learning, curves.layers, weights.magnetisations, predictions.calibration, predictions.examples]
+    parts = [*([comparison] if len(runs) > 1 else []), *parts, weights.first_layer, configuration]
+    return [section for part in parts if (section := part(runs)).figures]
 
 
 @dataclass(frozen=True)
@@ -65,9 +57,10 @@ def comparison(runs: Sequence[RunSummary]) -> Section:
     """The final numbers of several runs in one table, the best of each column marked."""
     numbers = [final_numbers(run) for run in runs]
     head = ("Run", *(number.label for number in numbers[0]), "Epochs", "Polarisation")
+    polarised = [" · ".join(fixed(layer.polarization, 2) for layer in run.layers) for run in runs]
     rows = tuple(
-        (run.name, *(number.written for number in row), str(len(run.records)), _polarisation(run))
-        for run, row in zip(runs, numbers, strict=True)
+        (run.name, *(number.written for number in row), str(len(run.records)), end)
+        for run, row, end in zip(runs, numbers, polarised, strict=True)
     )
     marked = frozenset(
         (place, column + 1)
@@ -86,10 +79,6 @@ def _best(values: Sequence[float | None]) -> list[int]:
     if len(known) < 2 or min(known) == max(known):
         return []
     return [place for place, value in enumerate(values) if value == min(known)]
-
-
-def _polarisation(run: RunSummary) -> str:
-    return " · ".join(fixed(layer.polarization, 2) for layer in run.layers)
 
 
 def configuration(runs: Sequence[RunSummary]) -> Section:

@@ -11,7 +11,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Sheet
@@ -134,10 +133,6 @@ def _plain(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set_axisbelow(True)
 
 
-def _tip(artist: Artist, words: str) -> None:
-    artist.set_gid(TIP + words)
-
-
 def _lines(axes: Axes, content: Lines) -> None:
     _plain(axes, "epoch", content.y_label)
     for line in content.lines:
@@ -174,7 +169,7 @@ def _histogram(axes: Axes, content: Histogram) -> None:
     width = np.diff(content.edges)
     bars = axes.bar(content.edges[:-1], 100 * content.shares, 0.94 * width, align="edge", **colour(content.colour))
     for bar, left, right, part in zip(bars, content.edges, content.edges[1:], content.shares, strict=False):
-        _tip(bar, f"{fixed(left, 2)} to {fixed(right, 2)}: {share(part)}")
+        bar.set_gid(f"{TIP}{fixed(left, 2)} to {fixed(right, 2)}: {share(part)}")
         bar.set_visible(part > 0)
     axes.set_xlim(content.edges[0], content.edges[-1])
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -190,6 +185,7 @@ def _reliability(sheet: Sheet, content: Reliability) -> None:
     paint = colour(content.colour)["color"]
     for place in np.flatnonzero(bins.share):
         part, confidence, accuracy = bins.share[place], bins.confidence[place], bins.accuracy[place]
+        words = f"confidence {share(confidence)}, accuracy {share(accuracy)}, {share(part)} of the samples"
         low, gap = min(accuracy, confidence), abs(accuracy - confidence)
         edge = ALARM if confidence > accuracy else paint
         where: dict[str, Any] = {"x": (place + 0.5) * width, "width": 0.9 * width}
@@ -198,7 +194,7 @@ def _reliability(sheet: Sheet, content: Reliability) -> None:
             upper.bar(height=gap, bottom=low, facecolor=edge, edgecolor=edge, alpha=0.35, linewidth=0.8, **where),
             lower.bar(height=100 * part, color=paint, alpha=0.5, **where),
         ):
-            _tip(bars[0], f"confidence {share(confidence)}, accuracy {share(accuracy)}, {share(part)} of the samples")
+            bars[0].set_gid(TIP + words)
     upper.plot([0, 1], [0, 1], ":", color=INK, linewidth=1)
     upper.set(xlim=(0, 1), ylim=(0, 1))
     _margins(upper, ["100"])
@@ -236,7 +232,7 @@ def _matrix(axes: Axes, content: Matrix) -> None:
         paint = LIGHT[0] if right else ALARM
         cell = Rectangle((column - 0.47, row - 0.47), 0.94, 0.94, color=paint, alpha=strength[row, column], linewidth=0)
         words = f"{names[row]}, right" if right else f"{names[row]} taken for {names[column]}"
-        _tip(axes.add_patch(cell), f"{words}: {count} ({share(shares[row, column])} of the row)")
+        axes.add_patch(cell).set_gid(f"{TIP}{words}: {count} ({share(shares[row, column])} of the row)")
         if len(names) <= ROOM:
             ink = ON_COLOUR if strength[row, column] > 0.6 else INK
             style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": ink, "fontsize": size}

@@ -6,34 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cavity.report.content import Content, Figure, Gallery, Matrix, Reliability, Section, Table, Tile
+from cavity.report.content import Content, Figure, Gallery, Matrix, Reliability, Section, Table, Tile, of_run
 from cavity.report.summary import Example, RunSummary, TestSummary
-from cavity.report.wording import counted, of_run, percent, share
+from cavity.report.wording import counted, percent, share
 
 
-def calibration(runs: Sequence[RunSummary]) -> Section | None:
-    """Reliability diagram and confusion matrix of every run with classes; None if there is none."""
+def calibration(runs: Sequence[RunSummary]) -> Section:
+    """Reliability diagram and confusion matrix of every run with classes."""
+    text = "Both figures show the Bayesian predictions on the test set: the class with the highest probability."
     figures: list[Figure] = []
     for place, run in enumerate(runs):
-        if run.test is None:
-            continue
-        names = run.test.classes
-        figures += [
-            Figure(
-                f"reliability-{place + 1}",
-                of_run("Reliability", run.name, len(runs)),
-                _reliability_caption(run.test),
-                Reliability(run.test.bins, place),
-            ),
-            Figure(
-                f"confusion-{place + 1}",
-                of_run("Confusion matrix", run.name, len(runs)),
-                _confusion_caption(run.test),
-                Matrix(names, run.test.confusion),
-            ),
-        ]
-    text = "Both figures show the Bayesian predictions on the test set: the class with the highest probability."
-    return Section("predictions", "Predictions", text, tuple(figures)) if figures else None
+        if (test := run.test) is not None:
+            diagram, matrix = Reliability(test.bins, place), Matrix(test.classes, test.confusion)
+            about, mistakes = _reliability_caption(test), _confusion_caption(test)
+            figures += [
+                of_run(runs, place, f"reliability-{place + 1}", "Reliability", about, diagram),
+                of_run(runs, place, f"confusion-{place + 1}", "Confusion matrix", mistakes, matrix),
+            ]
+    return Section("predictions", "Predictions", text, tuple(figures))
 
 
 def _reliability_caption(test: TestSummary) -> str:
@@ -73,34 +63,29 @@ GALLERIES = (
 )
 
 
-def examples(runs: Sequence[RunSummary]) -> Section | None:
+def examples(runs: Sequence[RunSummary]) -> Section:
     """The test samples the network is most and least sure of, and the mistakes it is most sure of."""
     figures = tuple(
-        Figure(f"{field.replace('_', '-')}-{place}", of_run(title, run.name, len(runs)), caption, samples(chosen))
+        of_run(runs, place, f"{field.replace('_', '-')}-{place + 1}", title, caption, samples(chosen))
         for field, title, caption in GALLERIES
-        for place, run in enumerate(runs, start=1)
+        for place, run in enumerate(runs)
         if run.test is not None and (chosen := getattr(run.test, field))
     )
     text = "Each test sample with its prediction and the probability of it, and with the true class if that is another."
-    return Section("examples", "Examples", text, figures, min(2, len(runs))) if figures else None
+    return Section("examples", "Examples", text, figures, min(2, len(runs)))
 
 
 def samples(chosen: Sequence[Example]) -> Content:
     """Pictures where there are any, else a table of the same."""
-    tiles = tuple(_tile(example) for example in chosen)
-    if any(tile is None for tile in tiles):
+    if any(one.pixels is None for one in chosen):
         rows = tuple((str(one.index), one.predicted, share(one.probability), one.truth) for one in chosen)
         marked = frozenset((row, 3) for row, one in enumerate(chosen) if not one.is_right)
         return Table(("Test sample", "Prediction", "Probability", "Truth"), rows, marked)
-    return Gallery(tuple(tile for tile in tiles if tile is not None))
+    return Gallery(tuple(map(_tile, chosen)))
 
 
-def _tile(example: Example) -> Tile | None:
-    if example.pixels is None:
-        return None
-    probability = share(example.probability)
+def _tile(example: Example) -> Tile:
+    assert example.pixels is not None
+    probability, truth = share(example.probability), "" if example.is_right else f"truth: {example.truth}"
     described = f"test image {example.index}: predicted {example.predicted} with probability {probability}"
-    if example.is_right:
-        return Tile(example.pixels, f"{described}, correct", example.predicted, probability)
-    truth = f"truth: {example.truth}"
-    return Tile(example.pixels, f"{described}, {truth}", example.predicted, probability, truth)
+    return Tile(example.pixels, f"{described}, {truth or 'correct'}", example.predicted, probability, truth)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.report.content import Figure, Gallery, Histogram, Section, Tile
+from cavity.report.content import Gallery, Histogram, Section, Tile, of_run
 from cavity.report.palette import NEGATIVE, POSITIVE
 from cavity.report.summary import FirstLayer, Floats, LayerSummary, RunSummary
-from cavity.report.wording import fixed, of_run, share
+from cavity.report.wording import fixed, share
 
 
 def magnetisations(runs: Sequence[RunSummary]) -> Section:
@@ -19,17 +19,13 @@ def magnetisations(runs: Sequence[RunSummary]) -> Section:
         "The magnetisation m of a weight is its posterior mean. Weights near 0 are still undecided; weights near "
         "either end have settled."
     )
-    figures = tuple(
-        Figure(
-            f"magnetisation-{place + 1}-{number + 1}",
-            of_run(layer.name, run.name, len(runs)),
-            _told(layer),
-            Histogram("magnetisation m", layer.edges, layer.shares, place),
-        )
-        for place, run in enumerate(runs)
-        for number, layer in enumerate(run.layers)
-    )
-    return Section("magnetisations", "Magnetisations", text, figures, 3)
+    figures = []
+    for place, run in enumerate(runs):
+        for number, layer in enumerate(run.layers, start=1):
+            bars = Histogram("magnetisation m", layer.edges, layer.shares, place)
+            key = f"magnetisation-{place + 1}-{number}"
+            figures.append(of_run(runs, place, key, layer.name, _told(layer), bars))
+    return Section("magnetisations", "Magnetisations", text, tuple(figures), 3)
 
 
 def _told(layer: LayerSummary) -> str:
@@ -39,23 +35,16 @@ def _told(layer: LayerSummary) -> str:
     return f"{weights}, {share(layer.committed)} of them beyond ±{fixed(0.9 * layer.bound, 1)}."
 
 
-def first_layer(runs: Sequence[RunSummary]) -> Section | None:
-    """The weights that look at the input, as pictures; None if no input is an image."""
-    figures = tuple(
-        Figure(
-            f"first-layer-{place + 1}",
-            of_run("Posterior means", run.name, len(runs)),
-            _about(run.first_layer),
-            _gallery(run.first_layer),
-        )
-        for place, run in enumerate(runs)
-        if run.first_layer is not None
-    )
-    if not figures:
-        return None
+def first_layer(runs: Sequence[RunSummary]) -> Section:
+    """The weights that look at the input, as pictures, where it is an image."""
     text = (
         "Each picture shows what one unit responds to: the posterior means of its weights, pixel by pixel. "
         "Shapes were learned; salt-and-pepper noise is left over from the random initial state."
+    )
+    figures = tuple(
+        of_run(runs, place, f"first-layer-{place + 1}", "Posterior means", _about(layer), _gallery(layer))
+        for place, run in enumerate(runs)
+        if (layer := run.first_layer) is not None
     )
     return Section("first-layer", "First layer", text, figures, min(2, len(runs)))
 
@@ -71,12 +60,8 @@ def _about(layer: FirstLayer) -> str:
 
 
 def _gallery(layer: FirstLayer) -> Gallery:
-    return Gallery(
-        tuple(
-            Tile(weights_picture(means, layer.bound), f"weights of unit {number}")
-            for number, means in enumerate(layer.means, start=1)
-        )
-    )
+    pictures = (weights_picture(means, layer.bound) for means in layer.means)
+    return Gallery(tuple(Tile(one, f"weights of unit {number}") for number, one in enumerate(pictures, start=1)))
 
 
 def weights_picture(means: Floats, bound: float) -> NDArray[np.uint8]:

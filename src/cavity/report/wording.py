@@ -62,11 +62,6 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
-def of_run(title: str, name: str, runs: int) -> str:
-    """The title, with the run's name where there are several."""
-    return title if runs == 1 else f"{title} · {name}"
-
-
 def counted(number: int, noun: str) -> str:
     """``1 layer``, ``2 layers``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -37,13 +37,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "cavity.runs.checkpoint": (
-        "Checkpoint",
-        "CheckpointError",
-        "SaveCheckpoint",
-        "load_checkpoint",
-        "save_checkpoint",
-    ),
+    "cavity.runs.checkpoint": ("Checkpoint", "CheckpointError", "SaveCheckpoint", "load_checkpoint", "save_checkpoint"),
     "cavity.runs.config": ("Config",),
     "cavity.runs.evaluation": ("Evaluation", "evaluate"),
     "cavity.runs.folder": ("Run", "open_run"),

@@ -1,5 +1,4 @@
-"""From a configuration to a network and its trainer: the one way, for runs, sweeps, experiments, benchmarks and
-estimators."""
+"""From a configuration to a network and its trainer: the one way, for everything that trains."""
 
 from __future__ import annotations
 
@@ -17,18 +16,9 @@ if TYPE_CHECKING:
 
 #: Options that networks and trainers take by the same names.
 OF_NETWORKS = ("weights", "activation", "bias", "density", "init", "seed")
+UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "inner_iterations", "tolerance")
 REINFORCEMENT = ("reinforcement", "reinforcement_step", "focusing")
-OF_TRAINERS = (
-    "algorithm",
-    "rate",
-    "schedule",
-    "rho",
-    "damping",
-    "inner_iterations",
-    "tolerance",
-    *REINFORCEMENT,
-    "seed",
-)
+OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "seed")
 
 
 def build_output(name: str) -> Output:

@@ -13,24 +13,24 @@ import json
 import math
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import safetensors
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.pasp import StepInfo
     from cavity.data import Dataset
+    from cavity.training.loop import Loop
     from cavity.training.trainer import Trainer
 
 FORMAT, VERSION = "cavity checkpoint", "1"
@@ -39,27 +39,13 @@ BLANK = "0" * 64
 MAX_HEADER = 1 << 26
 LENGTH_BYTES = 8
 #: What values of the wrong kind, shape or depth raise, where the checksum fits because a stranger wrote it.
-UNREADABLE = (
-    safetensors.SafetensorError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    RuntimeError,
-)
+UNREADABLE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError)
 #: What every trainer has always written.
 POSITION = ("generator", "steps", "epoch", "batch", "order_seed", "seconds", "history")
+AnyPath = str | os.PathLike[str]
+Values = Mapping[str, Any]
 #: Stands in the trainer's plain state for a tensor that is kept beside it; its value is the tensor's name.
 LIFTED = "tensor"
-
-
-class Stateful(Protocol):
-    """A trainer: its state is made of plain values, lists, dictionaries and tensors."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class CheckpointError(ValueError):
@@ -91,19 +77,18 @@ class Checkpoint:
 
     path: Path
     network: Mapping[str, Tensor]
-    trainer: Mapping[str, Any]
-    config: Mapping[str, Any]
+    trainer: Values
+    config: Values
     task: Task | None
 
-    def restore(self, net: nn.Module, trainer: Stateful | None = None) -> None:
+    def restore(self, net: nn.Module, trainer: Loop[Any] | None = None) -> None:
         """Put the state into a network, and a trainer, built like those that were saved."""
         try:
             self._require_kinds(net)
             net.load_state_dict(dict(self.network))
             if trainer is not None:
-                for name in POSITION:
-                    if name not in self.trainer:
-                        raise ValueError(f"the trainer's {name} is not in it")
+                if missing := [name for name in POSITION if name not in self.trainer]:
+                    raise ValueError(f"the trainer's {missing[0]} is not in it")
                 trainer.load_state_dict(_filled(dict(self.trainer), trainer.state_dict()))
         except UNREADABLE as error:
             reason = " ".join(str(error).split())
@@ -127,12 +112,7 @@ def _filled(saved: Any, fresh: Any) -> Any:
 
 
 def save_checkpoint(
-    path: str | os.PathLike[str],
-    net: nn.Module,
-    trainer: Stateful,
-    *,
-    config: Mapping[str, Any] | None = None,
-    task: Task | None = None,
+    path: AnyPath, net: nn.Module, trainer: Loop[Any], *, config: Values | None = None, task: Task | None = None
 ) -> None:
     """Write everything to ``path`` in one rename; whatever goes wrong, the file that was there before is kept."""
     state = trainer.state_dict()
@@ -183,7 +163,7 @@ def _entry(digest: str) -> bytes:
     return f'"sha256":"{digest}"'.encode()
 
 
-def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+def load_checkpoint(path: AnyPath) -> Checkpoint:
     """Read and verify a checkpoint; CheckpointError says what is wrong with it."""
     path = Path(path)
     with path.open("rb") as stream:
@@ -233,19 +213,14 @@ def _statistic(values: Tensor, inputs: int) -> Tensor:
 
 
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
-    about = json.loads(metadata["task"])
-    task = None
+    about, task = json.loads(metadata["task"]), None
     if about is not None:
-        shape = about["image_shape"]
-        task = Task(
-            inputs=_size(about["inputs"]),
-            classes=tuple(map(str, about["classes"])),
-            image_shape=None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2])),
-            mean=_statistic(tensors["mean"], about["inputs"]),
-            std=_statistic(tensors["std"], about["inputs"]),
-        )
-        if task.image_shape is not None and math.prod(task.image_shape) != task.inputs:
-            raise ValueError(f"images of shape {task.image_shape} do not have {task.inputs} pixels")
+        inputs, shape = _size(about["inputs"]), about["image_shape"]
+        shape = None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2]))
+        if shape is not None and math.prod(shape) != inputs:
+            raise ValueError(f"images of shape {shape} do not have {inputs} pixels")
+        mean, std = (_statistic(tensors[name], inputs) for name in ("mean", "std"))
+        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std)
     prefix = "network."
     return Checkpoint(
         path=path,
@@ -263,12 +238,7 @@ class SaveCheckpoint(Callback):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        seconds: float = 30.0,
-        config: Mapping[str, Any] | None = None,
-        task: Task | None = None,
+        self, path: AnyPath, *, seconds: float = 30.0, config: Values | None = None, task: Task | None = None
     ) -> None:
         if not seconds >= 0:
             raise ValueError(f"seconds must be >= 0, got {seconds}")

@@ -121,9 +121,8 @@ class Config(Options):
         with Path(path).open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES or any(line.count(b".") > MAX_DOTS for line in content.splitlines()):
-            raise ValueError(
-                f"{path}: is no configuration: it has more than {MAX_BYTES} bytes, or {MAX_DOTS} dots in a line"
-            )
+            limits = f"{MAX_BYTES} bytes, or {MAX_DOTS} dots in a line"
+            raise ValueError(f"{path}: is no configuration: it has more than {limits}")
         try:
             values = tomllib.loads(content.decode())
         except (ValueError, RecursionError) as error:
@@ -136,19 +135,19 @@ class Config(Options):
 
 def _check_combinations(config: Config) -> None:
     """What can be known to be impossible without looking at the data."""
-    if config.binary_task and config.output not in (None, "label"):
-        raise ValueError(
-            f"output {config.output!r} does not go with binary_task: use output 'label', or no binary_task"
-        )
-    if config.focusing is not None and len(config.focusing) != 2:
-        raise ValueError(f"focusing must be two numbers, replicas and gamma, got {len(config.focusing)}")
-    if config.focusing is not None and any(config.reinforcement):
-        raise ValueError("focusing takes the place of reinforcement: give one of the two")
-    if config.focusing is not None and config.weights != "binary":
-        raise ValueError(f"focusing couples replicas of binary weights, not {config.weights}: use reinforcement")
+    output = config.output
+    if config.binary_task and output not in (None, "label"):
+        raise ValueError(f"output {output!r} does not go with binary_task: use output 'label', or no binary_task")
+    if config.focusing is not None:
+        if len(config.focusing) != 2:
+            raise ValueError(f"focusing must be two numbers, replicas and gamma, got {len(config.focusing)}")
+        if any(config.reinforcement):
+            raise ValueError("focusing takes the place of reinforcement: give one of the two")
+        if config.weights != "binary":
+            raise ValueError(f"focusing couples replicas of binary weights, not {config.weights}: use reinforcement")
+    layers = None if config.hidden is None else len(config.hidden) + 1
     for name in ("rate", "rho", "damping", "reinforcement"):
         values = getattr(config, name)
-        layers = None if config.hidden is None else len(config.hidden) + 1
         if values is not None and layers is not None and len(values) not in (1, layers):
             raise ValueError(f"{name} must be one number or {layers}, one for each layer, got {len(values)}")
 
@@ -158,9 +157,14 @@ def output_units(output: str | None, classes: int) -> int:
     return 1 if output == "label" else classes
 
 
+def dense_weights(config: Config, inputs: int, classes: int) -> int:
+    """Weights of the completed configuration's network, biases and masks aside."""
+    widths = (inputs, *(config.hidden or ()), output_units(config.output, classes))
+    return sum(lower * upper for lower, upper in pairwise(widths))
+
+
 def completed(config: Config, samples: int, test_samples: int, features: int, classes: int) -> Config:
-    """``config`` with the defaults that depend on the data: ``samples`` to train on and ``test_samples`` to test on, of
-    ``features`` numbers in ``classes`` classes."""
+    """``config`` with the defaults that depend on the data: ``features`` numbers a sample, in ``classes`` classes."""
     from cavity.runs import measuring
 
     recipe = recipe_for(split_name(config.dataset)[0])
@@ -169,18 +173,11 @@ def completed(config: Config, samples: int, test_samples: int, features: int, cl
     output = config.output or ("label" if classes == 2 else "argmax")
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
-    rho, damping = config.rho, config.damping
+    chosen: dict[str, Any] = {}
     if config.recipe == PAPER.name:
-        rho = rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
-        damping = damping or (recipe.damping,)
-    widths = [features, *hidden, output_units(output, classes)]
-    weights = sum(lower * upper for lower, upper in pairwise(widths))
+        rho = config.rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
+        chosen = {"rho": rho, "damping": config.damping or (recipe.damping,)}
+    config = config.replace(hidden=hidden, batch_size=batch_size, output=output, **chosen)
+    weights = dense_weights(config, features, classes)
     every = config.evaluate_every or measuring.interval(config.algorithm, samples, test_samples, weights)
-    return config.replace(
-        hidden=hidden,
-        batch_size=batch_size,
-        output=output,
-        rho=rho,
-        damping=damping,
-        evaluate_every=every,
-    )
+    return config.replace(evaluate_every=every)

@@ -18,10 +18,8 @@ from cavity.core.network import Network
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Accuracies in percent; NLL, ECE and Brier score of the Bayesian probabilities.
-
-    ``confusion[t][p]`` counts the samples of class t that the posterior takes for class p.
-    """
+    """Accuracies in percent; NLL, ECE and Brier score of the Bayesian probabilities; ``confusion[t][p]`` counts the
+    samples of class t that the posterior takes for class p."""
 
     samples: int
     accuracy: float

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.config import Config, output_units
+from cavity.runs.config import Config, dense_weights, output_units
 from cavity.util.files import append_line, write_whole
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.network import Network
     from cavity.data import Dataset
-    from cavity.runs.checkpoint import Checkpoint, Task
+    from cavity.runs.checkpoint import Checkpoint
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
 #: What depends on the data, and is known once a run has begun.
@@ -72,25 +71,19 @@ class Run:
     def load_network(self) -> Network:
         """The network as the last checkpoint has it, on the CPU."""
         from cavity.runs.building import build_network
+        from cavity.runs.checkpoint import CheckpointError
 
         checkpoint = self.load_checkpoint()
         assert checkpoint.task is not None
-        self._require_room(checkpoint, checkpoint.task)
-        units = output_units(self.config.output, len(checkpoint.task.classes))
-        net = build_network(self.config, checkpoint.task.inputs, units)
-        checkpoint.restore(net)
-        return net
-
-    def _require_room(self, checkpoint: Checkpoint, task: Task) -> None:
-        """CheckpointError where the configuration asks for more weights than the checkpoint has: none of them would
-        get a value, and their memory would be as large as anybody cared to write."""
-        from cavity.runs.checkpoint import CheckpointError
-
-        widths = [task.inputs, *(self.config.hidden or ()), output_units(self.config.output, len(task.classes))]
-        wanted = sum(lower * upper for lower, upper in pairwise(widths))
+        inputs, classes = checkpoint.task.inputs, len(checkpoint.task.classes)
+        wanted = dense_weights(self.config, inputs, classes)
         held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
+        # Further weights would get no value, and their memory would be as large as anybody cared to write.
         if wanted > held:
             raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")
+        net = build_network(self.config, inputs, output_units(self.config.output, classes))
+        checkpoint.restore(net)
+        return net
 
     def load_dataset(self) -> Dataset:
         """The data the run was trained on, standardised and labelled as for training."""

@@ -49,8 +49,7 @@ def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
         names = [str(file.relative_to(path)) if path.is_dir() else file.name for file in files]
         values = _images(path, files, task)
     elif suffix in SUFFIXES:
-        readers = {".npz": _array, ".csv": _csv, ".parquet": _parquet}
-        values = readers[suffix](path, task)
+        values = _array(path, task) if suffix == ".npz" else _table(path, task)
         names = [str(number) for number in range(len(values))]
     else:
         raise damaged(path, f"cannot be read: expected a folder of PNG images, or a file in {', '.join(SUFFIXES)}")
@@ -90,12 +89,9 @@ def _kept(path: Path, columns: list[str], task: Task) -> list[int]:
     raise damaged(path, f"has {len(columns)} columns, the network takes {task.inputs}")
 
 
-def _csv(path: Path, task: Task) -> NDArray[np.float64]:
-    return scan_csv(path, lambda columns: (_kept(path, columns, task), None))[0]
-
-
-def _parquet(path: Path, task: Task) -> NDArray[np.float64]:
-    return scan_parquet(path, lambda columns: (_kept(path, columns, task), None))[0]
+def _table(path: Path, task: Task) -> NDArray[np.float64]:
+    scan = scan_csv if path.suffix.lower() == ".csv" else scan_parquet
+    return scan(path, lambda columns: (_kept(path, columns, task), None))[0]
 
 
 def _images(path: Path, files: list[Path], task: Task) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from importlib import import_module
 from numbers import Integral, Real
@@ -18,7 +18,7 @@ from typing import Any, get_args, get_type_hints
 from cavity.util.text import nearest
 
 
-class Names(Container[str], Iterable[str]):
+class Names(Iterable[str]):
     """The names in a registry (``"module:REGISTRY"``) but for some: looked up when they are asked for, because most
     registries need torch and the help of most commands does not."""
 
@@ -29,9 +29,6 @@ class Names(Container[str], Iterable[str]):
         module, _, attribute = self.home.partition(":")
         found = (name for name in getattr(import_module(module), attribute) if name not in self.but)
         yield from dict.fromkeys((*found, *self.more))
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
 
 
 def option(
@@ -116,8 +113,7 @@ class Options:
 
     @classmethod
     def as_before(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """``values`` that a run wrote, perhaps of an older version, with what that version did where it had no
-        option."""
+        """``values`` that a run wrote, with what an older version did where it had no option."""
         old = {item.name: plain(item.metadata["before"]) for item in fields(cls)}
         return {**{name: value for name, value in old.items() if value is not None}, **values}
 
@@ -131,9 +127,8 @@ class Options:
     def differing(self, written: Mapping[str, Any], but: Collection[str] = ()) -> list[str]:
         """The options in which what a run wrote is not ``self``, but for some."""
         ours, theirs = self.as_dict(), self.as_before(written)
-        return [
-            item.name for item in fields(self) if ours.get(item.name) != theirs.get(item.name) and item.name not in but
-        ]
+        names = (item.name for item in fields(self) if item.name not in but)
+        return [name for name in names if ours.get(name) != theirs.get(name)]
 
 
 def plain(value: Any) -> Any:

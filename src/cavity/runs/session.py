@@ -11,7 +11,7 @@ import torch
 
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
-from cavity.training.callbacks import Callback
+from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.trainer import Trainer
 from cavity.util.files import only_writer
 
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 AGREE_EVERY = 16
 #: Options that may change when a run is resumed: where training ends, and where its data lie.
 FREE = ("epochs", "data_dir")
-
-
-class LogRecord(Callback):
-    """Adds the record of each epoch to the run's ``metrics.jsonl``."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        self.run.append_record(record)
 
 
 class StopWhen(Callback):
@@ -90,14 +80,15 @@ class Session:
             if leads:
                 self.run.write_config()
                 self.run.write_records(trainer.history)
+                # The checkpoint comes first: metrics are never ahead of it.
+                callbacks = (saver, OnEpoch(lambda _, record: self.run.append_record(record)), *callbacks)
             trainer.fit(
                 (data.x_train, data.y_train),
                 epochs=config.epochs,
                 validation=(data.x_test, data.y_test),
                 batch_size=config.batch_size,
                 evaluate_every=config.evaluate_every or 1,
-                # The checkpoint comes first: metrics are never ahead of it.
-                callbacks=(saver, LogRecord(self.run), *callbacks) if leads else callbacks,
+                callbacks=callbacks,
             )
             if leads and trainer.batch > 0:
                 saver.save(trainer)
@@ -107,8 +98,7 @@ class Session:
         """Take the state of the run's checkpoint, if it has one; it must be of the same configuration."""
         if not (self.run.path / CHECKPOINT).exists():
             return
-        checkpoint = self.run.load_checkpoint()
-        config = self.run.config
+        checkpoint, config = self.run.load_checkpoint(), self.run.config
         for name in config.differing(checkpoint.config, but=FREE):
             theirs, ours = config.as_before(checkpoint.config).get(name), config.as_dict().get(name)
             raise CheckpointError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cavity.training.callbacks import Callback
@@ -29,20 +28,14 @@ class TensorBoard(Callback):
 
         self.writer = SummaryWriter(str(folder), purge_step=epoch + 1)
 
-    def __enter__(self) -> TensorBoard:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.writer.close()
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         for name, value in record.as_dict().items():
-            if name == "epoch" or value is None:
-                continue
-            numbers = enumerate(value) if isinstance(value, list) else [(None, value)]
-            for layer, number in numbers:
-                tag = name if layer is None else f"{name}/layer {layer}"
-                self.writer.add_scalar(tag, number, record.epoch)
+            if isinstance(value, list):
+                for layer, number in enumerate(value):
+                    self.writer.add_scalar(f"{name}/layer {layer}", number, record.epoch)
+            elif name != "epoch" and value is not None:
+                self.writer.add_scalar(name, value, record.epoch)
         self.writer.flush()

@@ -7,7 +7,6 @@ run = resume("runs/fashion", epochs=5)
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from cavity.data import names
 from cavity.data.registry import split_name
 from cavity.engine.distributed import Team, join
 from cavity.runs.building import build_network, build_trainer
+from cavity.runs.checkpoint import AnyPath
 from cavity.runs.config import Config, completed, output_units
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
 from cavity.runs.session import FREE, Session
@@ -34,9 +34,7 @@ RUNS = Path("runs")
 TENSORBOARD = "tensorboard"
 
 
-def start(
-    config: Config, out: str | os.PathLike[str] | None = None, *, force: bool = False, distributed: bool = False
-) -> Session:
+def start(config: Config, out: AnyPath | None = None, *, force: bool = False, distributed: bool = False) -> Session:
     """A new run in ``out``, by default a new folder below ``runs/``; without ``force``, ``out`` must be free.
 
     ``distributed`` is for all processes that torchrun started; they must be given ``out``. When torchrun has started
@@ -45,8 +43,8 @@ def start(
     team = join() if distributed else None
     if team is not None and out is None:
         raise ValueError("several processes train one run: out must say in which folder (--out RUN)")
-    again = team is not None and team.restarted()
-    if out is not None and not again and (team is None or team.leads):
+    again, leads = team is not None and team.restarted(), team is None or team.leads
+    if out is not None and not again and leads:
         _require_free(Path(out), force)
     config = with_absolute_paths(config)
     dataset = _load(config, team)
@@ -55,7 +53,7 @@ def start(
     trainer = make_trainer(config, dataset, distributed)
     folder = new_folder(RUNS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
     run = Run(folder, config)
-    if (team is None or team.leads) and not (again and _is_begun(run)):
+    if leads and not (again and _is_begun(run)):
         if again:
             _require_free(folder, force)
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,17 +67,12 @@ def start(
 
 def _is_begun(run: Run) -> bool:
     """Whether its folder holds a run of the same configuration."""
-    if not (run.path / CONFIG).is_file():
-        return False
-    return not run.config.differing(open_run(run.path).config.as_dict(), but=FREE)
+    there = (run.path / CONFIG).is_file()
+    return there and not run.config.differing(open_run(run.path).config.as_dict(), but=FREE)
 
 
 def reopen(
-    path: str | os.PathLike[str],
-    *,
-    epochs: int | None = None,
-    data_dir: str | None = None,
-    distributed: bool = False,
+    path: AnyPath, *, epochs: int | None = None, data_dir: str | None = None, distributed: bool = False
 ) -> Session:
     """The run in ``path``, to go on; ``epochs`` moves its end, ``data_dir`` says where its data are now."""
     team = join() if distributed else None
@@ -99,7 +92,7 @@ def _load(config: Config, team: Team | None) -> Dataset:
 
 def train(
     config: Config,
-    out: str | os.PathLike[str] | None = None,
+    out: AnyPath | None = None,
     *,
     force: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -111,7 +104,7 @@ def train(
 
 
 def resume(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     *,
     epochs: int | None = None,
     callbacks: Sequence[Callback] = (),
