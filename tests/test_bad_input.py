@@ -273,6 +273,6 @@ def test_bp_refuses_what_cannot_fit(monkeypatch):
 def test_the_size_that_bp_names():
     couplings = [cavity.Conv2d((3, 32, 32), 64, 3, padding=1, bias=True), cavity.Dense(65536, 10)]
     edges = 64 * 28 * 32 * 32 + 10 * 65536
-    assert BP().memory(couplings, 1000, 2) == 3 * 1000 * edges
+    assert BP().numbers_held(couplings, 1000, 2) == 3 * 1000 * edges
     with pytest.raises(MemoryError, match=r"a message needs 1024\.0 GiB, but cpu has \d"):
         memory.require(2**40, torch.device("cpu"), "a message", "use less")

@@ -39,8 +39,8 @@ class Recorder(Algorithm):
         self.states: list[Any] = []
         self.downs: list[dict[str, np.ndarray]] = []
 
-    def memory(self, couplings, samples, iterations):
-        return self.inner.memory(couplings, samples, iterations)
+    def numbers_held(self, couplings, samples, iterations):
+        return self.inner.numbers_held(couplings, samples, iterations)
 
     def up(self, site, state, inputs, below):
         self.states.append(state)

@@ -175,7 +175,7 @@ class Trainer(Loop[StepInfo]):
     def _require_memory(self, x: Tensor) -> None:
         """MemoryError before the messages of every edge fill the memory."""
         algorithm, iterations = self.method.algorithm, self.method.iterations
-        numbers = algorithm.memory([site.coupling for site in self.method.sites], len(x), iterations)
+        numbers = algorithm.numbers_held([site.coupling for site in self.method.sites], len(x), iterations)
         if numbers:
             what = f"{algorithm.name} with {iterations} inner iterations on {len(x)} samples"
             remedy = "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'"

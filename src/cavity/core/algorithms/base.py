@@ -55,6 +55,6 @@ class Algorithm(ABC):
     ) -> Down:
         """B and H of the full sums and, if another iteration follows, what it must remember of this one."""
 
-    def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
+    def numbers_held(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
         """Numbers held from one inner iteration to the next beyond a few activations and weights."""
         return 0

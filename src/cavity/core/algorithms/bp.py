@@ -45,7 +45,7 @@ class BP(Algorithm):
     corrections: ClassVar[Literal["none", "first order", "cavity sums"]] = "cavity sums"
     keeps_edges: ClassVar[bool] = True
 
-    def memory(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
+    def numbers_held(self, couplings: Sequence[Coupling], samples: int, iterations: int) -> int:
         if iterations == 1:
             return 0
         edges = (c.outputs * c.columns * c.positions for c in couplings)
