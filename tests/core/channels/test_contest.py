@@ -9,8 +9,9 @@ from cavity.core.channels.winner import winner_response
 from cavity.core.messages import Preactivation
 
 
-def problems(classes, spread, ratio, seed=0, samples=400):
+def problems(classes, spread, ratio, seed=0, samples=None):
     """Labels, ω of the given spread in units of √V, and V within a factor ``ratio``."""
+    samples = samples or max(20, 1600 // classes)
     generator = torch.Generator().manual_seed(seed)
     V = ratio ** torch.rand((samples, classes), generator=generator, dtype=torch.float64)
     omega = spread * torch.randn((samples, classes), generator=generator, dtype=torch.float64)
