@@ -154,8 +154,8 @@ def test_a_stopped_loop_is_the_same_as_a_shorter_one():
 def test_full_batch_mode_is_one_step_on_all_the_data(batch_size):
     nets = [network() for _ in range(2)]
     x, y = problem()
-    cavity.Trainer(nets[0], "bp").step(x, y)
-    trainer = cavity.Trainer(nets[1], "bp")
+    cavity.Trainer(nets[0], "bp", rate=1.0).step(x, y)
+    trainer = cavity.Trainer(nets[1], "bp", rate=1.0)
     trainer.fit((x, y), epochs=1, batch_size=batch_size)
     assert trainer.steps == 1
     for one, other in zip(*map(fields, nets), strict=True):

@@ -30,7 +30,7 @@ def largest_errors(labels, pre):
     ]
 
 
-@pytest.mark.parametrize("classes", [2, 3, 10, 30, 100])
+@pytest.mark.parametrize("classes", [2, 3, 10, 30])
 @pytest.mark.parametrize(("spread", "ratio"), [(1.0, 1.0), (5.0, 4.0), (1.0, 16.0)])
 def test_derivatives_are_within_a_thousandth(classes, spread, ratio):
     assert max(largest_errors(*problems(classes, spread, ratio))) < 1e-3
