@@ -62,7 +62,9 @@ def test_all_algorithms_agree_where_factors_are_linear(algorithm):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("weights", ["gaussian", "ternary", "binary"])
+@pytest.mark.parametrize(
+    "weights", ["gaussian", *(pytest.param(w, marks=pytest.mark.slow) for w in ("ternary", "binary"))]
+)
 @pytest.mark.parametrize("activation", ["relu", "identity", "sign", "leaky-relu"])
 def test_every_kind_of_weight_and_unit_trains_without_diverging(weights, activation):
     generator = torch.Generator().manual_seed(0)

@@ -106,6 +106,7 @@ def test_bad_arguments_are_named() -> None:
 
 @pytest.mark.skipif(not (shutil.which("c++") or shutil.which("g++")), reason="needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # raised inside torch by its compiler
+@pytest.mark.slow
 def test_compiled_code_is_one_graph_and_as_accurate() -> None:
     """Two edges, jumps and slopes between them: all that the family has."""
     drawn = extreme("hard-tanh", 400, np.random.default_rng(5))
