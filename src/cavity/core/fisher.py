@@ -14,8 +14,8 @@ Here Γ⁺ = max(Γ, 0) and
     G_ki = Σ_n x̂² Γ⁺,    A_in = Σ_k m² Γ⁺,    H = D + mG,    B = D + x̂A
 
 What is dropped, Δ(Γ − g²) and σ(Γ − g²), has expectation 0 under the model's own prediction: Σ_y ∂²Z(y)/∂ω² = 0 gives
-E_y[g²] = E_y[Γ]. Γ ≥ 0 for every log-concave output. By induction A ≥ 0 and λ > 0: nothing can run away, and no floor
-acts.
+E_y[g²] = E_y[Γ]. Γ ≥ 0 for every log-concave output. By induction A ≥ 0 and λ > 0, and no floor
+acts. Discrete weights without λ keep the algorithm's own H.
 """
 
 from __future__ import annotations

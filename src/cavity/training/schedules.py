@@ -4,6 +4,7 @@ epochs alone decides. Importing this is cheap."""
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,14 +15,15 @@ from cavity.util.registry import Registry
 Function = Callable[[float], float]
 
 
-class Schedule:
+class Schedule(ABC):
     """A factor for every fraction of training."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
 
+    @abstractmethod
     def __call__(self, t: float) -> float:
-        raise NotImplementedError
+        """The factor at fraction t."""
 
 
 @dataclass(frozen=True)
