@@ -45,8 +45,8 @@ def tail(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Rivals(NamedTuple):
-    """The integrand around z = origin, measured from ω_*: a⁰ and 1/√V_k (samples, classes), 0 for the winner; 1/V_*,
-    the origin and the slope of the tangents (samples, 1)."""
+    """The integrand around z = origin, measured from ω_*: a⁰ and 1/√V_k (classes, samples), 0 for the winner; 1/V_*,
+    the origin and the slope of the tangents (samples,)."""
 
     a0: Tensor
     inverse: Tensor
@@ -55,85 +55,90 @@ class Rivals(NamedTuple):
     tangent: Tensor
 
     def rise(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(origin + t) − log p(origin), (samples, points), and h (samples, points, classes)."""
+        """log p(origin + t) − log p(origin), (points, samples), and h (classes, points, samples)."""
         a0, inverse = self.a0.unsqueeze(1), self.inverse.unsqueeze(1)
-        tau = t.unsqueeze(2) * inverse
+        tau = t * inverse
         a = a0 + tau
         scaled, hazard = tail(a)
         squares = torch.where(a0 < 0, 0.5 * a.clamp_min(0).square() - 0.5 * tau * tau, -0.5 * a.clamp_max(0).square())
-        steps = (squares + torch.log(scaled / tail(a0)[0])).sum(dim=2)
+        steps = (squares + torch.log(scaled / tail(a0)[0])).sum(dim=0)
         return steps + t * (self.tangent - 0.5 * t * self.precision), hazard * inverse
 
 
 def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
-    """z − ω_* (samples, 1) where p is largest, from the largest of the modes against one rival."""
+    """z − ω_* (samples,) where p is largest, from the largest of the modes against one rival."""
     precision = 1 / V_winner
-    z = (c * V_winner / (V + V_winner)).amax(dim=1, keepdim=True).clamp_min(0)
+    z = (c * V_winner / (V + V_winner)).amax(dim=0).clamp_min(0)
     for _ in range(MODE_STEPS):
         a = (z - c) * inverse
         hazard = tail(a)[1]
-        slope = (hazard * inverse).sum(dim=1, keepdim=True) - z * precision
-        bend = (hazard * (hazard + a) * inverse * inverse).sum(dim=1, keepdim=True) + precision
+        slope = (hazard * inverse).sum(dim=0) - z * precision
+        bend = (hazard * (hazard + a) * inverse * inverse).sum(dim=0) + precision
         z = z + slope / bend
     return z
 
 
-def rivals(labels: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor, Tensor]:
-    """The problem of each sample, which class is the winner (samples, classes), and V_* (samples, 1)."""
-    index, winner = labels.unsqueeze(1), one_hot(labels, omega.shape[1])
-    c, V_winner = omega - omega.gather(1, index), V.gather(1, index)
+def rivals(winner: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor]:
+    """The problem of each sample, and V_* (samples,); ω, V and which class is the winner are (classes, samples)."""
+    of_winner = torch.where(winner, omega, 0.0).sum(dim=0)
+    c, V_winner = omega - of_winner, torch.where(winner, V, 0.0).sum(dim=0)
     V = torch.maximum(V, NARROWEST * V_winner)
     inverse = torch.rsqrt(V).masked_fill(winner, 0.0)
     z, precision = mode(c, inverse, V_winner, V), 1 / V_winner
     a0 = (z - c) * inverse
-    tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=1, keepdim=True)
-    return Rivals(a0, inverse, precision, z, tangent), winner, V_winner
+    tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=0)
+    return Rivals(a0, inverse, precision, z, tangent), V_winner
 
 
 def ends(f: Rivals, winner: Tensor, V_winner: Tensor) -> Tensor:
-    """Distances from the mode (samples, 2) beyond which p is negligible: bounds, then Newton's rule from outside."""
-    depth = torch.tensor(DEPTH, dtype=f.a0.dtype, device=f.a0.device)
+    """Distances from the mode (2, samples) beyond which p is negligible: bounds, then Newton's rule from outside."""
+    depth = torch.tensor(DEPTH, dtype=f.a0.dtype, device=f.a0.device).unsqueeze(1)
     reach = math.sqrt(2 * DEPTH[0])
     below = f.a0 < 0
-    bend = f.precision + (f.inverse.square() * below).sum(dim=1, keepdim=True)
+    bend = f.precision + (f.inverse.square() * below).sum(dim=0)
     cliffs = torch.where(below | winner, -math.inf, -(f.a0 + reach) / f.inverse.clamp_min(1e-30))
-    left = torch.maximum(-reach / torch.sqrt(bend), cliffs.amax(dim=1, keepdim=True))
-    t = torch.cat([left, torch.sqrt(2 * DEPTH[1] * V_winner)], dim=1)
+    left = torch.maximum(-reach / torch.sqrt(bend), cliffs.amax(dim=0))
+    t = torch.stack([left, torch.sqrt(2 * DEPTH[1] * V_winner)])
     for _ in range(END_STEPS):
         level, h = f.rise(t)
-        nearer = t - (level + depth) / (h.sum(dim=2) - (f.origin + t) * f.precision)
+        nearer = t - (level + depth) / (h.sum(dim=0) - (f.origin + t) * f.precision)
         inside = (level < -depth) & (nearer * t > 0) & (nearer.abs() < t.abs())
         t = torch.where(inside, nearer, t)
     return t
 
 
 def nodes(t: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes between the ends t (samples, 2) as distances from the mode, and log dz of each: (samples, NODES)."""
+    """Nodes between the ends t (2, samples) as distances from the mode, and log dz of each: (NODES, samples)."""
     p, q = math.exp(REACH) - 1, 1 - math.exp(-REACH)
-    left, right = -t[:, :1], t[:, 1:]
+    left, right = -t[0], t[1]
     tiny = 1e-3 * (left + right)
     alpha = torch.maximum((right * p - left * q) / (p * p - q * q), tiny)
     beta = torch.maximum((left * p - right * q) / (p * p - q * q), tiny)
-    u = torch.linspace(-REACH, REACH, NODES, dtype=t.dtype, device=t.device)
+    u = torch.linspace(-REACH, REACH, NODES, dtype=t.dtype, device=t.device).unsqueeze(1)
     up, down = torch.exp(u), torch.exp(-u)
     return alpha * (up - 1) + beta * (1 - down), torch.log((alpha * up + beta * down) * (2 * REACH / (NODES - 1)))
 
 
 def contest_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     """log Z and its derivatives for winners ``labels`` (samples,), ω and V (samples, classes), in float32: within 1e-3
-    of the largest entry while the variances of a sample are within a factor of 16."""
-    f, winner, V_winner = rivals(labels, *pre)
+    of the largest entry while the variances of a sample are within a factor of 16.
+
+    Inside, samples are the last axis: there are enough of them to fill a vector of numbers, unlike classes."""
+    omega, V = pre.mean.T, pre.variance.T
+    winner = one_hot(labels, len(omega)).T
+    f, V_winner = rivals(winner, omega, V)
     t, log_dz = nodes(ends(f, winner, V_winner))
     log_p, h = f.rise(t)
     log_p = log_p + log_dz
-    total = torch.logsumexp(log_p, dim=1, keepdim=True)
+    total = torch.logsumexp(log_p, dim=0)
     p = torch.exp(log_p - total)
-    mean = (p.unsqueeze(2) * h).sum(dim=1)
-    S, S_mean = h.sum(dim=2), mean.sum(dim=1, keepdim=True)
-    dS, dz = S - S_mean, (t - (p * t).sum(dim=1, keepdim=True)) * f.precision
+    mean = (p * h).sum(dim=1)
+    S, S_mean = h.sum(dim=0), mean.sum(dim=0)
+    dS, dz = S - S_mean, (t - (p * t).sum(dim=0)) * f.precision
     dh = h - mean.unsqueeze(1)
-    losers = -((p.unsqueeze(2) * dh) * ((dz - dS).unsqueeze(2) + dh)).sum(dim=1)
-    own = -(p * dS * dz).sum(dim=1, keepdim=True)
-    at_mode = (torch.log(tail(f.a0)[0]) - 0.5 * f.a0.clamp_max(0).square()).masked_fill(winner, 0.0).sum(dim=1)
-    peak = at_mode - 0.5 * (f.origin.square() * f.precision + torch.log(2 * math.pi * V_winner)).squeeze(1)
-    return WinnerResponse(peak + total.squeeze(1), torch.where(winner, S_mean, -mean), torch.where(winner, own, losers))
+    losers = -((p * dh) * (dz - dS + dh)).sum(dim=1)
+    own = -(p * dS * dz).sum(dim=0)
+    at_mode = (torch.log(tail(f.a0)[0]) - 0.5 * f.a0.clamp_max(0).square()).masked_fill(winner, 0.0).sum(dim=0)
+    peak = at_mode - 0.5 * (f.origin.square() * f.precision + torch.log(2 * math.pi * V_winner))
+    g, gamma = torch.where(winner, S_mean, -mean), torch.where(winner, own, losers)
+    return WinnerResponse(peak + total, g.T, gamma.T)
