@@ -26,15 +26,6 @@ class BaselineTrainer(Loop[Tensor]):
     #: What the optimiser remembers between steps, changed in place.
     memory: Sequence[Tensor] = ()
 
-    def optimizer_state(self) -> dict[str, Any]:
-        """A copy of what the optimiser remembers."""
-        return {"memory": [tensor.clone() for tensor in self.memory]}
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        """Continue where ``optimizer_state`` was taken."""
-        for own, saved in zip(self.memory, state.get("memory", ()), strict=True):
-            own.copy_(saved)
-
     def fit(
         self,
         train: Pair,
@@ -85,12 +76,13 @@ class BaselineTrainer(Loop[Tensor]):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything, apart from the network's state, that a resumed run needs to continue exactly."""
-        return {**super().state_dict(), "optimizer": self.optimizer_state()}
+        return {**super().state_dict(), "optimizer": {"memory": [tensor.clone() for tensor in self.memory]}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
-        self.load_optimizer_state(state["optimizer"])
+        for own, saved in zip(self.memory, state["optimizer"].get("memory", ()), strict=True):
+            own.copy_(saved)
 
 
 class GradientTrainer(BaselineTrainer):

@@ -23,7 +23,7 @@ from cavity.studies.experiments import EXPERIMENTS
 from cavity.studies.experiments.scale import SCALES, Request
 
 if TYPE_CHECKING:
-    from cavity.studies.experiments.grid import Failure
+    from cavity.studies.experiments.running import Failure
 
 
 def count(text: str) -> int:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 import cavity
-from cavity.studies.experiments.experiment import Cell, find
-from cavity.studies.experiments.grid import run_grid
+from cavity.studies.experiments.experiment import Cell, Store, find
+from cavity.studies.experiments.running import run_grid
 from cavity.studies.experiments.scale import Request
-from cavity.studies.experiments.store import Store
 from studies.experiments.helpers import cell, quiet, tiny
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cavity.__file__).parents[1]), "OMP_NUM_THREADS": "1"}

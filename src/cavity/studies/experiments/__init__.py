@@ -1,6 +1,6 @@
 """Every table and figure of the paper, one small module each, on one grid.
 
-Importing this package is cheap: an experiment's module, its name with underscores, is imported when it is run.
+Importing this package is cheap: an experiment's module is imported when it is run.
 """
 
 from __future__ import annotations

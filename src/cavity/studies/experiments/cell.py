@@ -12,9 +12,8 @@ from pathlib import Path
 import torch
 
 from cavity.studies.bench.machine import describe
-from cavity.studies.experiments.experiment import Cell, Experiment, Record, find
-from cavity.studies.experiments.store import Store
-from cavity.studies.experiments.training import Progress
+from cavity.studies.experiments.experiment import Cell, Experiment, Record, Store, find
+from cavity.studies.experiments.setup import Progress
 from cavity.util.processes import Parent
 
 
