@@ -10,10 +10,9 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from cavity.studies.bench.accuracy import TimeToAccuracy
 from cavity.studies.bench.contenders import title_of
 from cavity.studies.bench.machine import Machine
-from cavity.studies.bench.timing import Timing
+from cavity.studies.bench.timing import TimeToAccuracy, Timing
 
 #: Raised when a field of the JSON changes its meaning.
 SCHEMA = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,14 +16,11 @@ from cavity.report.palette import LIGHT
 from cavity.report.plots import INK, RULE, STYLE
 from cavity.studies.experiments.plots import panels, save
 from cavity.studies.sweep.folder import best
-from cavity.studies.sweep.importance import FEWEST, importances
+from cavity.studies.sweep.importance import FEWEST, Importance, importances
+from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.space import AroundOne, Axis, BelowOne, Choices, Logarithmic
+from cavity.studies.sweep.study import Trial
 from cavity.studies.sweep.table import TITLES, summary
-
-if TYPE_CHECKING:
-    from cavity.studies.sweep.importance import Importance
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.study import Trial
 
 BLUE, RED, GREY = LIGHT[0], LIGHT[4], LIGHT[7]
 #: Opacity of a pruned trial.

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cavity.studies.sweep.space import Choices
+from cavity.studies.sweep.plan import Plan
+from cavity.studies.sweep.space import Axis, Choices
 
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.space import Axis
 
 STUDY = "cavity"
 #: Trials before the sampler learns from them, and trials that must be finished before another is pruned.

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from cavity.studies.progress import JobBars
+from cavity.studies.sweep.folder import Sweep
+from cavity.studies.sweep.importance import Importance
+from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.running import Listener
 from cavity.studies.sweep.space import in_words
-
-if TYPE_CHECKING:
-    from cavity.studies.sweep.folder import Sweep
-    from cavity.studies.sweep.importance import Importance
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.study import Trial
+from cavity.studies.sweep.study import Trial
 
 #: Rows of the table.
 SHOWN = 10
