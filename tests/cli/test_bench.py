@@ -12,7 +12,7 @@ import cavity.data
 from cavity.cli import main
 from cavity.studies.bench import paper, plot, running
 from cavity.studies.bench.contenders import names
-from cavity.studies.bench.machine import describe, processor
+from cavity.studies.bench.table import describe, processor
 
 SMALL = ["bench", "--eager", "--dataset", "digits", "--hidden", "7", "--steps", "2", "--repeats", "1", "--threads", "1"]
 

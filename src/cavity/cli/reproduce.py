@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cavity.cli.parser import UsageError, positive
-from cavity.studies.experiments import EXPERIMENTS
-from cavity.studies.experiments.scale import SCALES, Request
+from cavity.studies.experiments import EXPERIMENTS, SCALES, Request
 
 if TYPE_CHECKING:
     from cavity.studies.experiments.running import Failure

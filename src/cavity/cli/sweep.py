@@ -150,13 +150,11 @@ def flag(name: str) -> str:
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from cavity.studies.sweep.running import Listener, work
+    from cavity.studies.sweep.running import work
     from cavity.studies.sweep.table import Display, described
 
-    if args.quiet:
-        work(sweep, args.jobs, Listener())
-        return
-    display = Display(Console(), sweep.plan, sum(trial.state != "open" for trial in sweep.trials))
+    done = sum(trial.state != "open" for trial in sweep.trials)
+    display = Display(Console(quiet=args.quiet), sweep.plan, done)
     display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import cavity
+from cavity.studies.experiments import Request
 from cavity.studies.experiments.experiment import Cell, Store, find
 from cavity.studies.experiments.running import run_grid
-from cavity.studies.experiments.scale import Request
 from studies.experiments.helpers import cell, quiet, tiny
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cavity.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
@@ -118,7 +118,8 @@ def test_a_cell_ends_with_the_process_that_asked_for_it(tmp_path):
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:
-        process.stdin.write(json.dumps(cell(epochs=100_000).as_dict()) + "\n")
+        # BinaryNet, because message passing would be compiled for so many epochs.
+        process.stdin.write(json.dumps(cell(method="binarynet", epochs=100_000).as_dict()) + "\n")
         process.stdin.flush()
         process.stdout.readline()
         process.stdin.close()
@@ -129,7 +130,7 @@ def test_a_cell_ends_with_the_process_that_asked_for_it(tmp_path):
 
 
 def test_terminating_the_command_stops_its_cells(tmp_path):
-    words = ["reproduce", "polarization", "--scale", "smoke", "--epochs", "100000", "--out", str(tmp_path)]
+    words = ["reproduce", "polarization", "--scale", "smoke", "--epochs", "10000", "--out", str(tmp_path)]
     with subprocess.Popen(
         [sys.executable, "-m", "cavity", *words], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:

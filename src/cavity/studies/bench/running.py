@@ -15,9 +15,8 @@ from cavity.engine.choosing import INTERVAL
 from cavity.engine.compiling import compiler_problem
 from cavity.runs.session import threads
 from cavity.studies.bench.contenders import NEED_COMPILER, default
-from cavity.studies.bench.machine import describe
 from cavity.studies.bench.options import Options
-from cavity.studies.bench.table import Result, accuracy_table, timing_table
+from cavity.studies.bench.table import Result, accuracy_table, describe, timing_table
 from cavity.studies.bench.timing import Pair, TimeToAccuracy, measure, time_to_accuracy
 from cavity.training.display import bars, say
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Records
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import by, final, finals, markdown, number, page
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
-from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import Figure, band, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import by, markdown, measured, number, page
 

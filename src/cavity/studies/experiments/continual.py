@@ -12,11 +12,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record, Records
-from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
 from cavity.studies.experiments.setup import (
     TITLES,
     Progress,

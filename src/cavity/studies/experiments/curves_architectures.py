@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from matplotlib.figure import Figure
-
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import TITLES, Setup, setups
 from cavity.studies.experiments.table import by, finals, groups, markdown, measured, number, page
 

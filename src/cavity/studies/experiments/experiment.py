@@ -14,8 +14,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from cavity.studies.experiments import EXPERIMENTS
-from cavity.studies.experiments.scale import Request, Size
+from cavity.studies.experiments import EXPERIMENTS, Request, Size
 from cavity.studies.experiments.setup import Progress, Setup, summary, trained
 from cavity.util.files import only_writer, write_whole
 from cavity.util.text import nearest
@@ -148,11 +147,10 @@ class Store:
 
     def adopt(self, cell: Cell, siblings: Sequence[Store]) -> bool:
         """Take over the record of the same cell from an experiment that makes its records in the same way."""
-        for sibling in siblings:
-            if sibling.is_finished(cell):
-                self._write(cell, sibling.record_path(cell).read_bytes())
-                return True
-        return False
+        there = [sibling.record_path(cell) for sibling in siblings if sibling.is_finished(cell)]
+        if there:
+            self._write(cell, there[0].read_bytes())
+        return bool(there)
 
     def records(self, scale: str) -> list[Record]:
         """All finished cells of a scale, in the order of their names."""

@@ -6,12 +6,10 @@ BP, 2 hidden layers, against the tuned ρ = (1.0001, 1.0001, 0.9) of the table o
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
+from cavity.studies.experiments import TWO_CLASS, Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
-from cavity.studies.experiments.plots import finish, sheet
-from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
+from cavity.studies.experiments.plots import Figure, finish, sheet
 from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import final, finals, groups, markdown, page
 

@@ -11,15 +11,14 @@ from statistics import mean
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from cavity.analysis.landscape import local_energy
 from cavity.analysis.metrics import percent_wrong, train_sample
 from cavity.core.network import Network
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
-from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
 from cavity.studies.experiments.setup import TITLES, AnyTrainer, Progress, setups, summary, trained
 from cavity.studies.experiments.table import by, markdown, measured, number, page
 

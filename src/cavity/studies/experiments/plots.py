@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Figure
 from matplotlib.ticker import MaxNLocator
 
 from cavity.core.algorithms import ALGORITHMS

@@ -6,12 +6,10 @@ paper, hidden layers polarise towards q₀ = 1, the last one does not, and overl
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Records
-from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import Figure, band, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import markdown, measured, number, page
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cavity.studies.experiments import EXPERIMENTS
+from cavity.studies.experiments import EXPERIMENTS, Request
 from cavity.studies.experiments.cell import compute
 from cavity.studies.experiments.experiment import Cell, Experiment, Store, find, longest
 from cavity.studies.experiments.plots import save
-from cavity.studies.experiments.scale import Request
 from cavity.studies.experiments.table import groups
 from cavity.studies.pool import Worker, pool
 from cavity.studies.progress import JobBars

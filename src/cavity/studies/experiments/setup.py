@@ -21,7 +21,7 @@ from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.config import Config
 from cavity.runs.folder import CHECKPOINT
-from cavity.studies.experiments.scale import TWO_CLASS, Size
+from cavity.studies.experiments import TWO_CLASS, Size
 from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from matplotlib.figure import Figure
-
+from cavity.studies.experiments import Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Records
-from cavity.studies.experiments.plots import COLOURS, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, finish, sheet
 from cavity.studies.experiments.setup import TITLES, setups
 from cavity.studies.experiments.table import by, final, finals, markdown, number, page, where
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from matplotlib.figure import Figure
-
+from cavity.studies.experiments import TWO_CLASS, Size, smoke
 from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import BASELINES, TITLES, field_damped, setups
 from cavity.studies.experiments.table import Published, final, finals, markdown, number, page, published, verdict, where
 
