@@ -19,6 +19,7 @@ from cavity.core.couplings.base import check_sizes
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
+from cavity.training.trainer import Trainer
 
 
 class BaselineTrainer(Loop[Tensor]):
@@ -86,6 +87,10 @@ class BaselineTrainer(Loop[Tensor]):
         super().load_state_dict(state)
         for own, saved in zip(self.memory, state["optimizer"].get("memory", ()), strict=True):
             own.copy_(saved)
+
+
+#: Whatever trains a network: by message passing, or one of its rivals.
+AnyTrainer = Trainer | BaselineTrainer
 
 
 class Optimizer(ABC):

@@ -162,25 +162,23 @@ def _work(sweep: Sweep, args: argparse.Namespace) -> None:
 
 def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
     """Draw the picture, show the best trials, and say what to do with them."""
-    from rich.console import Console
-
     from cavity.studies.sweep.folder import BEST, PICTURE, best
     from cavity.studies.sweep.plot import save_picture
     from cavity.studies.sweep.table import mattered, summary, table
 
     plan, trials = sweep.plan, sweep.trials
     paths, found = save_picture(plan, trials, sweep.path / PICTURE)
-    first = best(trials)
-    if args.quiet:
-        print(sweep.path)
-        return FAILED if first is None else 0
-    lines = [table(plan, trials), f"{summary(trials)}; {mattered(found)}", "written: " + ", ".join(map(str, paths))]
-    if first is None:
-        lines.append("no trial is complete, so there is no best one")
-    else:
-        lines.append(
+    first, told = best(trials), "no trial is complete, so there is no best one"
+    if first is not None:
+        told = (
             f"best: trial {first.number}, validation {plan.words} {plan.shown(first.value)}; train it on the whole "
             f"training set with: cavity train --config {sweep.path / BEST} --out RUN"
         )
-    Console(markup=False, highlight=False).print("\n".join(lines), soft_wrap=True)
+    words = [
+        table(plan, trials),
+        f"{summary(trials)}; {mattered(found)}",
+        "written: " + ", ".join(map(str, paths)),
+        told,
+    ]
+    print(sweep.path if args.quiet else "\n".join(words))
     return FAILED if first is None else 0

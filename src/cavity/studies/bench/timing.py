@@ -13,15 +13,8 @@ import torch
 from torch import Tensor
 
 from cavity.analysis.metrics import EpochRecord, percent_wrong
-from cavity.studies.bench.contenders import (
-    BINARYNET,
-    TUNED,
-    YARDSTICKS,
-    AnyTrainer,
-    build,
-    corrections_in_use,
-    title_of,
-)
+from cavity.baselines.trainer import AnyTrainer
+from cavity.studies.bench.contenders import BINARYNET, TUNED, YARDSTICKS, build, corrections_in_use, title_of
 from cavity.studies.bench.peak import peak_bytes
 from cavity.studies.bench.products import BareProducts, needed, operations, wait
 from cavity.training.callbacks import Callback

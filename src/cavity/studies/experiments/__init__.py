@@ -6,7 +6,7 @@ Importing this package is cheap: an experiment's module is imported when it is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +37,8 @@ EXPERIMENTS: dict[str, str] = {
 #: Appended to a data set's name: odd classes against even ones.
 TWO_CLASS = "-two-class"
 SCALES = ("smoke", "laptop", "paper")
+#: Told (epochs done, epochs in all) after each epoch.
+Progress = Callable[[int, int], None]
 #: Training and test samples of a smoke test.
 SMOKE_SAMPLES = (400, 200)
 

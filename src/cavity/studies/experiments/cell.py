@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from cavity.studies.bench.table import describe
+from cavity.studies.experiments import Progress
 from cavity.studies.experiments.experiment import Cell, Experiment, Record, Store, find
-from cavity.studies.experiments.setup import Progress
 from cavity.util.processes import Parent
 
 

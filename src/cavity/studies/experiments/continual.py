@@ -12,20 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments import Progress, Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record, Records
 from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
-from cavity.studies.experiments.setup import (
-    TITLES,
-    Progress,
-    build,
-    field_damped,
-    fit,
-    load,
-    setups,
-    summary,
-    whole_errors,
-)
+from cavity.studies.experiments.setup import TITLES, build, field_damped, fit, load, setups, summary, whole_errors
 from cavity.studies.experiments.table import by, groups, markdown, measured, number, page
 
 METHODS = ("bp", "binarynet")

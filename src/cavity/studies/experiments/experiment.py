@@ -14,8 +14,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from cavity.studies.experiments import EXPERIMENTS, Request, Size
-from cavity.studies.experiments.setup import Progress, Setup, summary, trained
+from cavity.studies.experiments import EXPERIMENTS, Progress, Request, Size
+from cavity.studies.experiments.setup import Setup, summary, trained
 from cavity.util.files import only_writer, write_whole
 from cavity.util.text import nearest
 

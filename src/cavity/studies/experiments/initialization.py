@@ -13,10 +13,10 @@ import torch
 
 from cavity.core.network import Network
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments import Progress, Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
 from cavity.studies.experiments.plots import Figure, finish, sheet
-from cavity.studies.experiments.setup import Progress, build, load, setups
+from cavity.studies.experiments.setup import build, load, setups
 from cavity.studies.experiments.table import by, markdown, page
 
 BINS = 50

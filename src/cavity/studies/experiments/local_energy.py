@@ -15,11 +15,12 @@ from torch import Tensor
 
 from cavity.analysis.landscape import local_energy
 from cavity.analysis.metrics import percent_wrong, train_sample
+from cavity.baselines.trainer import AnyTrainer
 from cavity.core.network import Network
-from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments import Progress, Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
 from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
-from cavity.studies.experiments.setup import TITLES, AnyTrainer, Progress, setups, summary, trained
+from cavity.studies.experiments.setup import TITLES, setups, summary, trained
 from cavity.studies.experiments.table import by, markdown, measured, number, page
 
 METHODS = ("bp", "binarynet")

@@ -3,7 +3,7 @@ can be cut short anywhere: a checkpoint is left, and it goes on from there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cavity import baselines, data
 from cavity.analysis.metrics import measure, percent_wrong
-from cavity.baselines import BaselineTrainer
+from cavity.baselines.trainer import AnyTrainer
 from cavity.core.algorithms import ALGORITHMS
 from cavity.core.network import Network
 from cavity.data import Dataset
@@ -21,20 +21,17 @@ from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.config import Config
 from cavity.runs.folder import CHECKPOINT
-from cavity.studies.experiments import TWO_CLASS, Size
+from cavity.studies.experiments import TWO_CLASS, Progress, Size
 from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
-AnyTrainer = Trainer | BaselineTrainer
 BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sgd": "SGD", "adam": "Adam", "ebp": "EBP"}
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
 LATER = {"last_evidence": 1.0}
-#: Told (epochs done, epochs in all) after each epoch.
-Progress = Callable[[int, int], None]
 #: What is kept of every epoch, and with how many digits after the point.
 CURVES = {
     "train_error": 3,

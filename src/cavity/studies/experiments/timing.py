@@ -16,9 +16,9 @@ from cavity.studies.bench import paper
 from cavity.studies.bench.options import Options
 from cavity.studies.bench.plot import beside
 from cavity.studies.bench.running import run
-from cavity.studies.experiments import TWO_CLASS, Size, smoke
+from cavity.studies.experiments import TWO_CLASS, Progress, Size, smoke
 from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
-from cavity.studies.experiments.setup import TITLES, Progress, setups
+from cavity.studies.experiments.setup import TITLES, setups
 from cavity.studies.experiments.table import Measured, by, markdown, measured, number, page, settings
 
 METHODS = ("binarynet", "bp", "bpi", "amp", "mf")
