@@ -1,4 +1,4 @@
-"""One cell in a process of its own: ``python -m cavity.studies.experiments.cell NAME FOLDER``, for ``grid.py``.
+"""One cell in a process of its own: ``python -m cavity.studies.experiments.cell NAME FOLDER``, for ``running.py``.
 
 The cell comes as a message from the parent; [epochs done, epochs in all] goes back after each epoch. When the parent is
 gone, this process ends, and its checkpoint stays.
