@@ -24,7 +24,7 @@ import torch
 
 import cavity
 from cavity.runs import open_run
-from cavity.studies.bench.machine import describe
+from cavity.studies.bench.table import describe
 
 TURNS, SINGLES, BATCH = 15, 100, 1000
 

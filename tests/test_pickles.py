@@ -21,7 +21,7 @@ from cavity.data.packing import iterate_archive, read_known
 from cavity.data.registry import CIFAR_10, MNIST
 from cavity.runs import Config, Run, load_checkpoint, open_run, read_samples
 from cavity.runs.checkpoint import Task
-from cavity.studies.experiments.store import Store
+from cavity.studies.experiments.experiment import Store
 
 SOURCES = sorted(Path(cavity.__file__).parent.rglob("*.py"))
 #: Modules that make objects of bytes, and calls that make code of text.

@@ -25,7 +25,7 @@ from cavity.runs import Config, open_run
 from cavity.runs.measuring import interval
 from cavity.runs.options import option
 from cavity.runs.training import reopen
-from cavity.studies.bench import contenders, field
+from cavity.studies.bench import contenders, running
 from cavity.util.registry import Registry
 
 ROOT = Path(__file__).parents[1]
@@ -152,7 +152,7 @@ def test_an_algorithm_is_measured_and_races(toy_data):
     with registered(ALGORITHMS, ToyAlgorithm):
         assert ToyAlgorithm.name in contenders.names()
         assert contenders.title_of(ToyAlgorithm.name) == "TOY-ALGORITHM"
-        data = field.dataset(TOY_DATA.name, None, False)
+        data = running.dataset(TOY_DATA.name, None, False)
         trainer = contenders.build(ToyAlgorithm.name, [6, 5, 3], "cpu", seed=0, compile=False)
         trainer.step(data.x_train[:10], data.y_train[:10])
         assert isinstance(trainer.method.algorithm, ToyAlgorithm)

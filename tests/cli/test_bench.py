@@ -10,9 +10,9 @@ import torch
 
 import cavity.data
 from cavity.cli import main
-from cavity.studies.bench import field, paper, plot
+from cavity.studies.bench import paper, plot, running
 from cavity.studies.bench.contenders import names
-from cavity.studies.bench.machine import describe, processor
+from cavity.studies.bench.table import describe, processor
 
 SMALL = ["bench", "--eager", "--dataset", "digits", "--hidden", "7", "--steps", "2", "--repeats", "1", "--threads", "1"]
 
@@ -122,12 +122,12 @@ def test_mistakes_are_explained(words, complaint, capsys):
 
 
 def test_random_numbers_stand_in_for_absent_data(monkeypatch, capsys):
-    monkeypatch.setattr(field, "SHAPE", (300, 784, 10))
+    monkeypatch.setattr(running, "SHAPE", (300, 784, 10))
     monkeypatch.setattr(cavity.data, "available", lambda data_dir: [])
-    data = field.dataset(None, None, two_class=False)
+    data = running.dataset(None, None, two_class=False)
     assert (data.name, tuple(data.x_train.shape), data.n_classes) == ("random", (300, 784), 10)
     assert set(data.y_train.tolist()) == set(range(10))
-    two = field.dataset("random", None, two_class=True)
+    two = running.dataset("random", None, two_class=True)
     assert (set(two.y_train.tolist()), two.n_classes) == ({-1, 1}, 2)
     assert main(["bench", "--eager", "--time-to-accuracy", "10"]) == 2
     assert "random numbers: give --dataset" in capsys.readouterr().err
@@ -137,4 +137,4 @@ def test_found_data_is_preferred(monkeypatch):
     entry = cavity.data.Entry("fashion-mnist", "", present=True)
     monkeypatch.setattr(cavity.data, "available", lambda data_dir: [entry])
     monkeypatch.setattr(cavity.data, "load", lambda name, **options: (name, options))
-    assert field.dataset(None, "there", True) == ("fashion-mnist", {"data_dir": "there", "binary_task": True})
+    assert running.dataset(None, "there", True) == ("fashion-mnist", {"data_dir": "there", "binary_task": True})

@@ -17,8 +17,8 @@ PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text()) for page in pages
 NOT_RUN = {f"{name}:{block.line}": block for name, there in PAGES.items() for block in there if block.kind == "not run"}
 
 
-#: What a reader tries first; the other pages take as long as all that is not slow.
-FIRST = ("README.md", "docs/index.md", "docs/start.md")
+#: What a reader tries first; the other pages take as long as all that is not slow, and the front page repeats README.
+FIRST = ("README.md", "docs/start.md")
 
 
 # A page starts up to six processes that import torch; the limit is for a machine that is busy with something else.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cavity.export import ExportError, Inputs, Trained, describe, to_c
-from cavity.export.c_text import prefix_of
+from cavity.export.c import prefix_of
 from cavity.packed import PackedNetwork
 from export.helpers import KINDS, compiled, network, run_c, samples, trained
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from cavity.report.page import png_uri
 from cavity.report.palette import NEGATIVE, POSITIVE
-from cavity.report.weights import weights_picture
+from cavity.report.pictures import weights_picture
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (4, 5, 4)])

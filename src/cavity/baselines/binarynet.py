@@ -26,8 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
-from cavity.baselines.optimizers import Optimizer
-from cavity.baselines.trainer import GradientTrainer
+from cavity.baselines.trainer import GradientTrainer, Optimizer
 
 #: Network and batch shapes for which a compiled step is kept; a grid soon exceeds the compiler's default of eight.
 COMPILED_SHAPES = 64

@@ -1,21 +1,25 @@
-"""Training of baselines, with the same loop, batches, seeds and records as ``cavity.Trainer``."""
+"""Training of baselines, with the same loop, batches, seeds and records as ``cavity.Trainer``; and the update rules of
+those that descend a gradient."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from cavity.analysis.calibration import expected_calibration_error, negative_log_likelihood
 from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
-from cavity.baselines.optimizers import OPTIMIZERS
 from cavity.core.couplings.base import check_sizes
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
+from cavity.training.trainer import Trainer
 
 
 class BaselineTrainer(Loop[Tensor]):
@@ -25,15 +29,6 @@ class BaselineTrainer(Loop[Tensor]):
     net: Classifier
     #: What the optimiser remembers between steps, changed in place.
     memory: Sequence[Tensor] = ()
-
-    def optimizer_state(self) -> dict[str, Any]:
-        """A copy of what the optimiser remembers."""
-        return {"memory": [tensor.clone() for tensor in self.memory]}
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        """Continue where ``optimizer_state`` was taken."""
-        for own, saved in zip(self.memory, state.get("memory", ()), strict=True):
-            own.copy_(saved)
 
     def fit(
         self,
@@ -85,12 +80,79 @@ class BaselineTrainer(Loop[Tensor]):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything, apart from the network's state, that a resumed run needs to continue exactly."""
-        return {**super().state_dict(), "optimizer": self.optimizer_state()}
+        return {**super().state_dict(), "optimizer": {"memory": [tensor.clone() for tensor in self.memory]}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
-        self.load_optimizer_state(state["optimizer"])
+        for own, saved in zip(self.memory, state["optimizer"].get("memory", ()), strict=True):
+            own.copy_(saved)
+
+
+#: Whatever trains a network: by message passing, or one of its rivals.
+AnyTrainer = Trainer | BaselineTrainer
+
+
+class Optimizer(ABC):
+    """Changes weights in place, then clips them. ``lr`` is the step size, ``bound`` the largest |w|.
+
+    Not one of ``torch.optim``, which would split the compiled graph of a training step in two.
+    """
+
+    def __init__(self, lr: float, bound: float) -> None:
+        if not (math.isfinite(lr) and lr > 0):
+            raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
+        self.lr, self.bound = lr, bound
+
+    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """The initial memory."""
+        return []
+
+    @abstractmethod
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        """One update and clipping; ``memory`` is changed in place."""
+
+    def descend(self, loss: Tensor, weights: Sequence[Tensor], memory: Sequence[Tensor]) -> Tensor:
+        """One update by the gradient of ``loss``, which is returned without its graph."""
+        gradients = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            self.update(weights, gradients, memory)
+        return loss.detach()
+
+
+class SGD(Optimizer):
+    """w ← clip(w − lr·∂L/∂w)."""
+
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        for w, gradient in zip(weights, gradients, strict=True):
+            # Not add_ with alpha=-lr: torch 2.13 compiles that, on the result of a product, as if alpha were 1.
+            w.sub_(gradient, alpha=self.lr).clamp_(-self.bound, self.bound)
+
+
+class Adam(Optimizer):
+    """Kingma and Ba's rule with its usual constants; memory is the step count, then mean and mean square by layer."""
+
+    DECAY: ClassVar[tuple[float, float]] = (0.9, 0.999)
+    EPSILON: ClassVar[float] = 1e-8
+
+    def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        moments = [torch.zeros_like(w, requires_grad=False) for w in weights for _ in self.DECAY]
+        return [torch.zeros((), device=weights[0].device), *moments]
+
+    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+        first, second = self.DECAY
+        count = memory[0].add_(1)
+        rate = self.lr / (1 - first**count)
+        unbias = (1 - second**count).rsqrt()
+        pairs = zip(memory[1::2], memory[2::2], strict=True)
+        for w, gradient, (mean, square) in zip(weights, gradients, pairs, strict=True):
+            mean.lerp_(gradient, 1 - first)
+            square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+            step = mean / (square.sqrt().mul_(unbias)).add_(self.EPSILON)
+            w.sub_(step.mul_(rate)).clamp_(-self.bound, self.bound)
+
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 class GradientTrainer(BaselineTrainer):

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cavity.cli.parser import UsageError, positive
-from cavity.studies.experiments import EXPERIMENTS
-from cavity.studies.experiments.scale import SCALES, Request
+from cavity.studies.experiments import EXPERIMENTS, SCALES, Request
 
 if TYPE_CHECKING:
-    from cavity.studies.experiments.grid import Failure
+    from cavity.studies.experiments.running import Failure
 
 
 def count(text: str) -> int:

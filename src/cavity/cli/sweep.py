@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cavity.cli.parser import UsageError
 from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
@@ -34,28 +34,24 @@ FAILED = 1
 WITH_RESUME = ("trials", "jobs", "quiet", "data_dir")
 
 
-class Searched(NamedTuple):
-    """What was written for an option that can be searched: one ``value``, or a range or list of ``several``."""
-
-    value: Any = None
-    several: Any = None
+#: What was written for an option that can be searched: a list is one value, a tuple a range or several choices.
+Searched = list[Any] | tuple[Any, ...]
 
 
 def range_or_numbers(text: str) -> Searched:
     """``0.99..1.001``, or what ``cavity train`` takes."""
     low, dots, high = text.partition("..")
     if not dots:
-        return Searched(value=numbers(text))
+        return numbers(text)
     try:
-        return Searched(several=(float(low), float(high)))
+        return float(low), float(high)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a range such as 0.5..0.9, or a number, got {text!r}") from None
 
 
 def choices_or_widths(text: str) -> Searched:
     """``51,51|101,101|201``, or what ``cavity train`` takes."""
-    found = [tuple(widths(part)) for part in text.split("|")]
-    return Searched(several=tuple(found)) if "|" in text else Searched(value=list(found[0]))
+    return tuple(tuple(widths(part)) for part in text.split("|")) if "|" in text else widths(text)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -92,8 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def asked(args: argparse.Namespace) -> tuple[Config, Space]:
     """The configuration and the space that a command line asks for."""
     written: dict[str, Searched] = {name: getattr(args, name) for name in SEARCHABLE if hasattr(args, name)}
-    one = {name: found.value for name, found in written.items() if found.several is None}
-    several = {name: found.several for name, found in written.items() if found.several is not None}
+    one: dict[str, Any] = {name: found for name, found in written.items() if isinstance(found, list)}
+    several: dict[str, Any] = {name: found for name, found in written.items() if isinstance(found, tuple)}
     if "last_rho" in one:
         raise UsageError("--last-rho takes a range, e.g. 0.5..0.99; to fix it, give --rho a number for each layer")
     search = args.search or tuple(n for n in SEARCHABLE if n in several or (n in DEFAULT and n not in one))
@@ -154,14 +150,11 @@ def flag(name: str) -> str:
 def _work(sweep: Sweep, args: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from cavity.studies.sweep.progress import Display
-    from cavity.studies.sweep.running import Listener, work
-    from cavity.studies.sweep.table import described
+    from cavity.studies.sweep.running import work
+    from cavity.studies.sweep.table import Display, described
 
-    if args.quiet:
-        work(sweep, args.jobs, Listener())
-        return
-    display = Display(Console(), sweep.plan, sum(trial.state != "open" for trial in sweep.trials))
+    done = sum(trial.state != "open" for trial in sweep.trials)
+    display = Display(Console(quiet=args.quiet), sweep.plan, done)
     display.bars.say(described(sweep))
     with display.shown():
         work(sweep, args.jobs, display)
@@ -169,25 +162,23 @@ def _work(sweep: Sweep, args: argparse.Namespace) -> None:
 
 def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
     """Draw the picture, show the best trials, and say what to do with them."""
-    from rich.console import Console
-
     from cavity.studies.sweep.folder import BEST, PICTURE, best
     from cavity.studies.sweep.plot import save_picture
     from cavity.studies.sweep.table import mattered, summary, table
 
     plan, trials = sweep.plan, sweep.trials
     paths, found = save_picture(plan, trials, sweep.path / PICTURE)
-    first = best(trials)
-    if args.quiet:
-        print(sweep.path)
-        return FAILED if first is None else 0
-    lines = [table(plan, trials), f"{summary(trials)}; {mattered(found)}", "written: " + ", ".join(map(str, paths))]
-    if first is None:
-        lines.append("no trial is complete, so there is no best one")
-    else:
-        lines.append(
+    first, told = best(trials), "no trial is complete, so there is no best one"
+    if first is not None:
+        told = (
             f"best: trial {first.number}, validation {plan.words} {plan.shown(first.value)}; train it on the whole "
             f"training set with: cavity train --config {sweep.path / BEST} --out RUN"
         )
-    Console(markup=False, highlight=False).print("\n".join(lines), soft_wrap=True)
+    words = [
+        table(plan, trials),
+        f"{summary(trials)}; {mattered(found)}",
+        "written: " + ", ".join(map(str, paths)),
+        told,
+    ]
+    print(sweep.path if args.quiet else "\n".join(words))
     return FAILED if first is None else 0

@@ -1,261 +1,178 @@
 """A network as C99: one header and one source, constant weights, no heap, no floating point, no global state.
 
-The first layer looks up sums of inputs in small tables (``c_sums.py``); the others use XNOR and popcount on 64-bit
-words. On x86 with GCC or Clang, AVX2 and popcount instructions are used if the processor has them, whatever the source
-was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
+The first layer looks up sums of inputs in small tables (``sums.c.j2``); the others use XNOR and popcount on 64-bit
+words (``net.c.j2``). On x86 with GCC or Clang, AVX2 and popcount instructions are used if the processor has them,
+whatever the source was compiled for; ``-D<PREFIX>_PORTABLE`` leaves out everything that is not C99.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import re
+from collections.abc import Sequence
+from typing import Any
 
-from cavity.export import c_sums, c_text
-from cavity.export.c_sums import byte_rows, columns_of, padded
-from cavity.packed.description import FRACTION_BITS, Description, Weights, word_count, words_of
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
+
+from cavity.export.trained import ExportError
+from cavity.packed.description import FRACTION_BITS, Description, InputCode, Weights, word_count, words_of
 from cavity.util.version import __version__
 
 NARROW = 1 << 31
 #: The header lists the mean and std of real inputs up to this many features.
 LISTED_FEATURES = 1024
+#: Units are padded to a multiple of this, the bytes of an AVX2 register.
+LANES = 32
+#: Inputs whose tables are held at once.
+CHUNK = 512
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+#: C99 guarantees 63 significant characters; at most 20 are appended to a prefix.
+LONGEST_PREFIX = 40
+#: Every compiler must accept a string of this length (C99, 5.2.4.1).
+LONGEST_STRING = 4000
+#: How a number of each type is written, and how many on a line. The most negative number of a type is not a literal;
+#: none of ours reaches it.
+LITERALS = {"uint64_t": ("0x{:016x}u", 5), "uint8_t": ("{}", 28), "int64_t": ("INT64_C({})", 6), "int32_t": ("{}", 12)}
 
 
 def generate(net: Description, prefix: str, header_name: str) -> tuple[str, str]:
     """Header and source with all names prefixed; the source includes the header by ``header_name``."""
-    writer = _Writer(net, c_text.checked_prefix(prefix))
-    return writer.header(), writer.source(c_text.checked_file_name(header_name))
+    loader = PackageLoader("cavity.export", "")
+    layout: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    environment = Environment(loader=loader, undefined=StrictUndefined, **layout)
+    names = {"p": checked_prefix(prefix), "P": prefix.upper(), "version": __version__}
+    values = {**names, **_values(net, prefix), "header_name": checked_file_name(header_name)}
+    header, source = (environment.get_template(f"net.{kind}.j2").render(values) for kind in "hc")
+    return header, source
 
 
-class _Writer:
-    """The texts of one network; ``P`` is the prefix of macros, ``p`` that of everything else."""
+def _values(net: Description, prefix: str) -> dict[str, Any]:
+    """What the templates write down about a network."""
+    code, first, units = net.inputs, net.layers[0], padded(net.sizes[1])
+    pixels, masked = code.kind == "pixels", first.mask is not None
+    words = [word_count(layer.shape[1]) for layer in net.layers]
+    wide_scores = (code.largest_sum << net.shift) + int(np.abs(net.offsets).max()) >= NARROW
+    # Twice, because 2 Σ_{w=+1} q − Σ q passes through twice its largest value.
+    wide_sums = 2 * code.largest_sum >= NARROW
+    # Bits of the numbers in C.
+    sum_bits, total_bits = 32 if pixels else 64, 64 if wide_scores or wide_sums else 32
+    score_bits = 64 if len(net.layers) == 1 and wide_scores else 32
+    sums = total_bits * net.sizes[1] + (1 + masked) * sum_bits * units + score_bits * net.sizes[-1]
+    groups, start, byte = [], 0, 0
+    for width, factor in code.groups:
+        groups.append({"width": width, "factor": factor, "start": start, "byte": byte})
+        start, byte = start + width, byte + byte_rows(width) * units
+    columns = {name: columns_of(bits, code.groups) for name, bits in _planes(first).items()}
+    arrays = "".join(array("uint8_t", f"{prefix}_{name}0", values) for name, values in columns.items())
+    arrays += array(f"int{64 if wide_scores else 32}_t", f"{prefix}_offset", net.offsets)
+    above = [_above(layer, prefix, number) for number, layer in enumerate(net.layers[1:], start=1)]
+    return {
+        "net": net,
+        "last": len(net.layers) - 1,
+        "pixels": pixels,
+        "masked": masked,
+        "about_inputs": _about(code),
+        "classes": [string(name) for name in net.classes],
+        "constants": [arrays, *(text for text, _ in above)],
+        "bases": [None, *(base for _, base in above)],
+        "groups": groups,
+        "units": units,
+        "words": words,
+        "lanes": LANES,
+        "chunk": CHUNK,
+        "sum_bits": sum_bits,
+        "total_bits": total_bits,
+        "score_bits": score_bits,
+        "stack": sums // 8 + (9 * CHUNK if pixels else 8 * 256) + 8 * sum(words[1:]),
+    }
 
-    def __init__(self, net: Description, prefix: str) -> None:
-        self.net, self.p, self.P = net, prefix, prefix.upper()
-        self.widths = [[width for width, _ in net.inputs.groups]] + [[layer.shape[1]] for layer in net.layers[1:]]
-        self.words = [word_count(layer.shape[1]) for layer in net.layers]
-        self.units = padded(net.sizes[1])
-        # Twice, because 2 Σ_{w=+1} q − Σ q passes through twice its largest value.
-        wide_sums = 2 * net.inputs.largest_sum >= NARROW
-        self.wide_scores = (net.inputs.largest_sum << net.shift) + int(np.abs(net.offsets).max()) >= NARROW
-        self.pixels, self.masked = net.inputs.kind == "pixels", net.layers[0].mask is not None
-        # Bits of the numbers in C.
-        self.sum_bits = 32 if self.pixels else 64
-        self.total_bits = 64 if self.wide_scores or wide_sums else 32
-        self.score_bits = 64 if len(net.layers) == 1 and self.wide_scores else 32
 
-    def header(self) -> str:
-        p, P, net = self.p, self.P, self.net
-        names = f"\n/* Class names in UTF-8. */\nextern const char *const {p}_classes[{P}_CLASSES];\n"
-        rule = "class 1 where it is >= 0, else class 0" if net.output == "label" else "the first largest one wins"
-        return f"""/* Written by cavity {__version__}: network {"-".join(map(str, net.sizes))}, one bit per weight.
- * No heap, no floating point, no global state; {self.stack()} bytes of stack for intermediate results.
- * {self.about_inputs()}
- */
-#ifndef {P}_H
-#define {P}_H
+def _above(layer: Weights, prefix: str, number: int) -> tuple[str, str]:
+    """The arrays of a layer above the first, and its base score; one that all units share needs no array."""
+    words = {name: words_of(bits, [layer.shape[1]]) for name, bits in _planes(layer).items()}
+    arrays = "".join(array("uint64_t", f"{prefix}_{name}{number}", values) for name, values in words.items())
+    if (layer.base == layer.base[0]).all():
+        return arrays, str(layer.base[0])
+    return arrays + array("int32_t", f"{prefix}_base{number}", layer.base), f"{prefix}_base{number}[k]"
 
-#include <stdint.h>
 
-#define {P}_INPUTS {net.inputs.features}
-#define {P}_OUTPUTS {net.sizes[-1]}
-#define {P}_CLASSES {net.n_classes}
+def _planes(layer: Weights) -> dict[str, NDArray[np.bool_]]:
+    """The bits of a layer's weights, and which of them there are unless all are."""
+    return {"sign": layer.sign} if layer.mask is None else {"sign": layer.sign & layer.mask, "mask": layer.mask}
 
-#ifdef __cplusplus
-extern "C" {{
-#endif
 
-typedef {"uint8_t" if self.pixels else "int32_t"} {p}_input;
-typedef int{self.score_bits}_t {p}_score;
-{names if net.classes else ""}
-/* The class of one sample, 0 to {net.n_classes - 1}. */
-int {p}_predict(const {p}_input *sample);
+def _about(code: InputCode) -> str:
+    """What a sample is, for the header."""
+    if code.mean is None or code.std is None:
+        return f"A sample is {code.features} pixels from 0 to {code.white}, unscaled."
+    formula = f"round((x - mean) / std * {1 << FRACTION_BITS}), halves to even, cut to 32 bits"
+    text = f"A sample is {code.features} numbers {formula}"
+    if len(code.mean) > LISTED_FEATURES:
+        return f"{text}; mean and std are those of the training data."
+    listed = "".join(
+        f"\n *   {mean!r} {std!r}" for mean, std in zip(code.mean.tolist(), code.std.tolist(), strict=True)
+    )
+    return f"{text}; mean and std of {'each feature' if len(code.mean) > 1 else 'all features'}:{listed}"
 
-/* The scores of the last layer: {rule}. */
-void {p}_scores(const {p}_input *sample, {p}_score *scores);
 
-#ifdef __cplusplus
-}}
-#endif
+def padded(units: int) -> int:
+    return -(-units // LANES) * LANES
 
-#endif
-"""
 
-    def about_inputs(self) -> str:
-        inputs = self.net.inputs
-        if self.pixels:
-            return f"A sample is {inputs.features} pixels from 0 to {inputs.white}, unscaled."
-        assert inputs.mean is not None
-        assert inputs.std is not None
-        formula = f"round((x - mean) / std * {1 << FRACTION_BITS}), halves to even, cut to 32 bits"
-        text = f"A sample is {inputs.features} numbers {formula}"
-        if len(inputs.mean) > LISTED_FEATURES:
-            return f"{text}; mean and std are those of the training data."
-        pairs = zip(inputs.mean.tolist(), inputs.std.tolist(), strict=True)
-        listed = "".join(f"\n *   {mean!r} {std!r}" for mean, std in pairs)
-        return f"{text}; mean and std of {'each feature' if len(inputs.mean) > 1 else 'all features'}:{listed}"
+def byte_rows(width: int) -> int:
+    """Bytes for the bits of ``width`` inputs; even, because pairs are added before they are widened."""
+    return 2 * -(-width // 16)
 
-    def stack(self) -> int:
-        """Bytes of the arrays on the stack."""
-        tables = 9 * c_sums.CHUNK if self.pixels else 8 * 256
-        sums = self.total_bits * self.net.sizes[1] + (1 + self.masked) * self.sum_bits * self.units
-        return (sums + self.score_bits * self.net.sizes[-1]) // 8 + tables + 8 * sum(self.words[1:])
 
-    def source(self, header_name: str) -> str:
-        p, P = self.p, self.P
-        constants = [self.constants(number, layer) for number, layer in enumerate(self.net.layers)]
-        classes = ",\n  ".join(map(c_text.string, self.net.classes))
-        names = f"const char *const {p}_classes[{P}_CLASSES] = {{\n  {classes}\n}};\n" if classes else ""
-        layers = [self.first(), *(self.above(number) for number in range(1, len(self.net.layers)))]
-        sums = c_sums.sums(p, P, self.units, self.pixels)
-        parts = [self.preamble(header_name), names, *constants, sums, *layers, self.run()]
-        return "\n".join(part for part in parts if part)
+def columns_of(bits: NDArray[np.bool_], groups: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
+    """Bits (units, inputs) → (byte rows, padded units); each group (width, factor) of inputs starts a new row."""
+    parts, start = [], 0
+    for width, _ in groups:
+        laid = np.zeros((padded(len(bits)), 8 * byte_rows(width)), bool)
+        laid[: len(bits), :width] = bits[:, start : start + width]
+        parts.append(np.packbits(laid, axis=1, bitorder="little").T)
+        start += width
+    return np.concatenate(parts)
 
-    def preamble(self, header_name: str) -> str:
-        p, P = self.p, self.P
-        return f"""/* Written by cavity {__version__}; see {header_name}. */
-#include "{header_name}"
 
-#include <string.h>
+def checked_prefix(prefix: str) -> str:
+    """The prefix if it is valid in C, else ValueError."""
+    if not IDENTIFIER.fullmatch(prefix) or len(prefix) > LONGEST_PREFIX:
+        raise ValueError(
+            f"prefix must be a letter followed by letters, digits and underscores, at most {LONGEST_PREFIX}, "
+            f"got {prefix!r}"
+        )
+    return prefix
 
-#if defined(__GNUC__) && !defined({P}_PORTABLE)
-#define {P}_INLINE static inline __attribute__((always_inline))
-#define {P}_BUILTIN 1
-#if defined(__x86_64__) || defined(__i386__)
-#define {P}_AVX2 1
-#endif
-#else
-#define {P}_INLINE static inline
-#define {P}_BUILTIN 0
-#endif
 
-/* Bits set in a word; `fast` is a constant wherever this is inlined. */
-{P}_INLINE int {p}_ones(uint64_t v, int fast)
-{{
-#if {P}_BUILTIN
-  if (fast)
-    return __builtin_popcountll(v);
-#else
-  (void)fast;
-#endif
-  v -= (v >> 1) & 0x5555555555555555u;
-  v = (v & 0x3333333333333333u) + ((v >> 2) & 0x3333333333333333u);
-  v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-  return (int)((v * 0x0101010101010101u) >> 56);
-}}
-"""
+def prefix_of(stem: str) -> str:
+    """A prefix made from a file name."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", stem)[:LONGEST_PREFIX]
+    return name if IDENTIFIER.fullmatch(name) else f"net_{name}"[:LONGEST_PREFIX]
 
-    def constants(self, number: int, layer: Weights) -> str:
-        """The arrays of one layer; base scores that are the same for all units need no array."""
-        p, widths = self.p, self.widths[number]
-        planes = {"sign": layer.sign if layer.mask is None else layer.sign & layer.mask, "mask": layer.mask}
-        there = {f"{p}_{name}{number}": bits for name, bits in planes.items() if bits is not None}
-        if number == 0:
-            text = "".join(c_text.array("uint8_t", name, columns_of(bits, widths)) for name, bits in there.items())
-            return text + c_text.array(f"int{64 if self.wide_scores else 32}_t", f"{p}_offset", self.net.offsets)
-        text = "".join(c_text.array("uint64_t", name, words_of(bits, widths)) for name, bits in there.items())
-        return text if self.constant_base(number) else text + c_text.array("int32_t", f"{p}_base{number}", layer.base)
 
-    def constant_base(self, number: int) -> bool:
-        base = self.net.layers[number].base
-        return bool((base == base[0]).all())
+def checked_file_name(name: str) -> str:
+    """A name that an #include can hold."""
+    if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
+        raise ValueError(f"a C file's name must be printable ASCII without quotes and backslashes, got {name!r}")
+    return name
 
-    def first(self) -> str:
-        """The first layer: sums of inputs, all units at once, then scores."""
-        p, P, net = self.p, self.P, self.net
-        out_type, keep = self.keep(0)
-        total, sum_type = f"int{self.total_bits}_t", f"int{self.sum_bits}_t"
-        body, start, row = "", 0, 0
-        for width, factor in net.inputs.groups:
-            place = f"sample + {start}, {width}"
-            body += "  memset(chosen, 0, sizeof chosen);\n"
-            body += f"  {p}_sums({place}, {p}_sign0 + {row * self.units}, chosen, fast);\n"
-            if self.masked:
-                body += "  memset(all, 0, sizeof all);\n"
-                body += f"  {p}_sums({place}, {p}_mask0 + {row * self.units}, all, fast);\n"
-            else:
-                body += f"  all = 0;\n  for (k = 0; k < {width}; ++k)\n    all += sample[{start} + k];\n"
-            body += f"  for (k = 0; k < {net.sizes[1]}; ++k)\n"
-            body += f"    total[k] += {factor} * (({total})2 * chosen[k] - all{'[k]' if self.masked else ''});\n"
-            start, row = start + width, row + byte_rows(width)
-        return f"""{P}_INLINE void {p}_layer0(const {p}_input *sample, {out_type} *out, int fast)
-{{
-  {total} total[{net.sizes[1]}] = {{0}};
-  {sum_type} chosen[{self.units}];
-  {sum_type} all{f"[{self.units}]" if self.masked else ""};
-  int k;
-{body}  for (k = 0; k < {net.sizes[1]}; ++k) {{
-    const {total} s = total[k] * (({total})1 << {net.shift}) - {p}_offset[k];
-{keep}
-  }}
-}}
-"""
 
-    def above(self, number: int) -> str:
-        p, P, layer, words = self.p, self.P, self.net.layers[number], self.words[number]
-        out_type, keep = self.keep(number)
-        base = str(layer.base[0]) if self.constant_base(number) else f"{p}_base{number}[k]"
-        apart = f"x[j] ^ {p}_sign{number}[k * {words} + j]"
-        if layer.mask is not None:
-            apart = f"({apart}) & {p}_mask{number}[k * {words} + j]"
-        return f"""{P}_INLINE void {p}_layer{number}(const uint64_t *x, {out_type} *out, int fast)
-{{
-  int k, j;
-  for (k = 0; k < {layer.shape[0]}; ++k) {{
-    int apart = 0;
-    int32_t s;
-    for (j = 0; j < {words}; ++j)
-      apart += {p}_ones({apart}, fast);
-    s = {base} - 2 * apart;
-{keep}
-  }}
-}}
-"""
+def string(text: str) -> str:
+    """A string literal of the text in UTF-8; octal escapes avoid trigraphs and character sets."""
+    plain = "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode()
+    )
+    if len(plain) > LONGEST_STRING:
+        raise ExportError(f"the class name {text[:20]!r}… has {len(text)} characters: too long for a C string")
+    return f'"{plain}"'
 
-    def keep(self, number: int) -> tuple[str, str]:
-        """The type of a layer's results, and how one is kept: the score itself, or its sign as a bit."""
-        if number == len(self.net.layers) - 1:
-            return f"{self.p}_score", f"    out[k] = ({self.p}_score)s;"
-        bit = "    if (k % 64 == 0)\n      out[k / 64] = 0;\n    out[k / 64] |= (uint64_t)(s >= 0) << (k % 64);"
-        return "uint64_t", bit
 
-    def run(self) -> str:
-        p, P, count = self.p, self.P, len(self.net.layers)
-        arrays = "".join(f"  uint64_t x{number}[{self.words[number]}];\n" for number in range(1, count))
-        names = ["sample", *(f"x{number}" for number in range(1, count)), "scores"]
-        calls = "".join(f"  {p}_layer{n}({names[n]}, {names[n + 1]}, fast);\n" for n in range(count))
-        counters, decide = "", "  return scores[0] >= 0;\n"
-        if self.net.output == "argmax":
-            counters = "  int k, best = 0;\n"
-            decide = f"""  for (k = 1; k < {P}_OUTPUTS; ++k)
-    if (scores[k] > scores[best])
-      best = k;
-  return best;
-"""
-        return f"""{P}_INLINE void {p}_run(const {p}_input *sample, {p}_score *scores, int fast)
-{{
-{arrays}{calls}}}
-
-#ifdef {P}_AVX2
-__attribute__((target("avx2,popcnt"))) static void {p}_run_fast(const {p}_input *sample, {p}_score *scores)
-{{
-  {p}_run(sample, scores, 1);
-}}
-#endif
-
-void {p}_scores(const {p}_input *sample, {p}_score *scores)
-{{
-#ifdef {P}_AVX2
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
-    {p}_run_fast(sample, scores);
-  else
-    {p}_run(sample, scores, 0);
-#else
-  {p}_run(sample, scores, 1);
-#endif
-}}
-
-int {p}_predict(const {p}_input *sample)
-{{
-  {p}_score scores[{P}_OUTPUTS];
-{counters}  {p}_scores(sample, scores);
-{decide}}}
-"""
+def array(kind: str, name: str, values: NDArray[Any]) -> str:
+    """A constant array of type ``kind``, flattened."""
+    literal, per_line = LITERALS[kind]
+    listed = [literal.format(value) for value in values.ravel().tolist()]
+    lines = [", ".join(listed[start : start + per_line]) for start in range(0, len(listed), per_line)]
+    return f"static const {kind} {name}[{values.size}] = {{\n  " + ",\n  ".join(lines) + "\n};\n"

@@ -10,8 +10,7 @@ import numpy as np
 
 from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
 from cavity.export.integers import ternary
-from cavity.export.onnx_bayes import preactivations
-from cavity.export.onnx_classes import argmax_probabilities, label_probabilities
+from cavity.export.onnx_bayes import argmax_probabilities, label_probabilities, preactivations
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
 

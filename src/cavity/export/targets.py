@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from cavity.export.c import generate
-from cavity.export.c_text import prefix_of
+from cavity.export.c import generate, prefix_of
 from cavity.export.integers import describe
 from cavity.export.trained import Trained
 from cavity.packed.file import dumps

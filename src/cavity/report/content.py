@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.report.palette import css_class
 from cavity.report.summary import Bins, Floats, RunSummary
 
 #: Larger values are not drawn: the axis would overflow.
@@ -31,11 +30,6 @@ class Line:
         """``y``, with NaN, a gap in the curve, where there is nothing that can be drawn."""
         y = np.array(self.y, dtype=float)
         return np.where(np.abs(y) < LARGEST, y, np.nan)
-
-    @property
-    def css(self) -> str:
-        """The classes that give it its colour on the page."""
-        return css_class(self.colour)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from cavity.report.content import Figure, Line, Lines
-from cavity.report.palette import LIGHT
+from cavity.report.palette import LIGHT, css_class
 from cavity.report.plots import ALARM, BASE, INK, LETTERS, ON_COLOUR, RULE, TIP, draw, styled
 from cavity.report.wording import printable
 
@@ -58,7 +58,7 @@ def _hover(line: Line, axes: Axes, height: float) -> dict[str, object]:
         for epoch, value, (across, up) in zip(line.x, y.tolist(), places.tolist(), strict=True)
         if np.isfinite(value)
     ]
-    return {"name": line.name, "class": line.css, "dashed": line.dashed, "points": points}
+    return {"name": line.name, "class": css_class(line.colour), "dashed": line.dashed, "points": points}
 
 
 def _copy(source: ET.Element, target: ET.Element) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Sheet
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
@@ -84,7 +83,6 @@ def styled() -> Iterator[None]:
 def draw(content: Content) -> Sheet:
     """A sheet of its own, at 72 dots per inch: its pixels are the units of an SVG file."""
     sheet = Sheet(figsize=_size(content), dpi=72)
-    FigureCanvasAgg(sheet)
     match content:
         case Lines():
             _lines(sheet.add_subplot(), content)

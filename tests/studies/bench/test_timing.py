@@ -9,7 +9,7 @@ import torch
 
 from cavity.baselines import BinaryNet, BinaryNetTrainer
 from cavity.data import load
-from cavity.studies.bench import accuracy, timing
+from cavity.studies.bench import timing
 from cavity.studies.bench.contenders import NEED_COMPILER, build, names
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
 from cavity.studies.bench.timing import best_of_turns, measure, ratio, train_seconds
@@ -107,8 +107,8 @@ def test_time_to_accuracy_is_training_time_alone(digits, monkeypatch):
         time.sleep(0.2)
         return 100.0 * float((predicted != y).double().mean())
 
-    monkeypatch.setattr(accuracy, "percent_wrong", slow)
-    (row,) = accuracy.time_to_accuracy(
+    monkeypatch.setattr(timing, "percent_wrong", slow)
+    (row,) = timing.time_to_accuracy(
         ["binarynet"],
         [64, 51, 10],
         (digits.x_train, digits.y_train),
@@ -122,12 +122,12 @@ def test_time_to_accuracy_is_training_time_alone(digits, monkeypatch):
     assert row.error <= 30.0
     assert len(looks) >= 2
     assert 0 < row.seconds < 0.2 * len(looks)
-    assert row.steps == len(looks) * (len(digits.x_train) // 64 // accuracy.LOOKS)
+    assert row.steps == len(looks) * (len(digits.x_train) // 64 // timing.LOOKS)
 
 
 def test_what_is_never_reached_is_said(digits):
     names = ["binarynet", "mf"]
-    rows = accuracy.time_to_accuracy(
+    rows = timing.time_to_accuracy(
         names,
         [64, 5, 10],
         (digits.x_train, digits.y_train),

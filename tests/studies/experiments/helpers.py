@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from cavity.studies.experiments.experiment import Cell, Record
-from cavity.studies.experiments.progress import Display
+from cavity.studies.experiments.running import Display
 from cavity.studies.experiments.setup import Setup
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cavity.studies.experiments.experiment import Cell, Record
+from cavity.studies.experiments.experiment import Cell, Record, Store
 from cavity.studies.experiments.setup import Setup
-from cavity.studies.experiments.store import Store
 from fuzzing import altered, as_json, attempt, bounded, damaged
 
 CELL = Cell("bp-mnist", Setup("bp", "mnist", rho=(1.0, 0.9), samples=(100, 50)), "smoke", {"fractions": [0.1, 0.5]})

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from cavity.baselines import BinaryNetTrainer, ExpectationTrainer, PerceptronTrainer
-from cavity.studies.experiments import table_datasets
+from cavity.studies.experiments import Request, Size, table_datasets
 from cavity.studies.experiments.experiment import Cell, Record, find, longest
-from cavity.studies.experiments.scale import Request, Size
 from cavity.studies.experiments.setup import METHODS, Setup, build, load
 from cavity.training.trainer import Trainer
 from studies.experiments.helpers import cell, record, tiny

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from cavity.cli import main
-from cavity.studies.experiments import EXPERIMENTS, initialization
+from cavity.studies.experiments import EXPERIMENTS, SCALES, Request, initialization
 from cavity.studies.experiments.curves_architectures import tuned
 from cavity.studies.experiments.experiment import find
 from cavity.studies.experiments.local_energy import preactivations
-from cavity.studies.experiments.scale import SCALES, Request
 from cavity.studies.experiments.setup import Setup
 
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from cavity.studies.experiments import curves_architectures, fixed_hyperparameters, table_datasets
-from cavity.studies.experiments.select import final, where
-from cavity.studies.experiments.table import Measured, Published, markdown, measured, number, page, settings, verdict
+from cavity.studies.experiments.table import (
+    Measured,
+    Published,
+    final,
+    markdown,
+    measured,
+    number,
+    page,
+    settings,
+    verdict,
+    where,
+)
 from studies.experiments.helpers import record
 
 

@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 
 from cavity.baselines import BaselineTrainer, BinaryNet, BinaryNetTrainer
+from cavity.baselines.trainer import AnyTrainer
 from cavity.core.algorithms import ALGORITHMS
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
 from cavity.studies.bench.products import Corrections
-from cavity.training.trainer import Trainer
-
-AnyTrainer = Trainer | BaselineTrainer
 
 EAGER, COMPILED, TUNED = "binarynet", "binarynet-compiled", "binarynet-tuned"
 #: What ratios are to: the faster of BinaryNet as people write it, plain and compiled.

@@ -71,9 +71,3 @@ class IdiomaticTrainer(BaselineTrainer):
             for w in self.net.parameters():
                 w.clamp_(-1, 1)
         return loss.detach()
-
-    def optimizer_state(self) -> dict[str, Any]:
-        return self.optimizer.state_dict()
-
-    def load_optimizer_state(self, state: dict[str, Any]) -> None:
-        self.optimizer.load_state_dict(state)

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cavity.core.algorithms import ALGORITHMS
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
+
 from cavity.studies.bench import paper
 from cavity.studies.bench.contenders import names, title_of
+from cavity.studies.experiments.plots import COLOURS, DOTS_PER_INCH, finish, panels
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from cavity.studies.bench.table import Result
 
-#: Greys for BinaryNet, and the algorithms in their own colours.
-COLOURS = {"binarynet": "black", "binarynet-compiled": "dimgray", "binarynet-tuned": "silver", "bp-exact": "tab:red"}
 MARKERS = "osXv^DP*<>"
 
 #: Algorithm → (batch size, seconds per epoch), in order of batch size.
@@ -36,26 +35,24 @@ def paper_curves() -> Curves:
 
 def draw(result: Result, path: Path) -> None:
     """Write the picture in the format of the file's suffix."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    ours, theirs = figure.subplots(1, 2, sharex=True, sharey=True)
     network, papers = ("-".join(map(str, sizes)) for sizes in (result.network, paper.NETWORK))
-    _half(ours, curves(result), f"cavity: {network}, {result.dataset}\n{result.machine}")
-    _half(theirs, paper_curves(), f"paper: {papers}, fashion-mnist\n{paper.MACHINE}")
-    ours.set_ylabel("seconds per epoch")
-    figure.savefig(path, dpi=150)
+    ours, theirs = f"cavity: {network}, {result.dataset}", f"paper: {papers}, fashion-mnist"
+    figure = beside("Time per epoch", curves(result), f"{ours}\n{result.machine}", f"{theirs}\n{paper.MACHINE}")
+    figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-def _half(axes: Axes, lines: Curves, title: str) -> None:
-    """Colours and markers are the same in both halves."""
-    for name, points in lines.items():
-        colour = COLOURS[name] if name in COLOURS else ALGORITHMS[name].colour
-        marker = MARKERS[names().index(name) % len(MARKERS)]
-        axes.loglog(*zip(*points, strict=True), color=colour, marker=marker, label=title_of(name))
-    axes.set_xlabel("batch size")
-    axes.set_title(title, fontsize=9)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+def beside(title: str, ours: Curves, about: str, about_paper: str) -> Figure:
+    """Our curves and the paper's under titles of their own; colours and markers are the same in both."""
+    figure, halves = panels(title, 2)
+    sizes = sorted({batch for points in ours.values() for batch, _ in points})
+    for axes, lines, words in zip(halves, (ours, paper_curves()), (about, about_paper), strict=True):
+        for name, points in lines.items():
+            marker = MARKERS[names().index(name) % len(MARKERS)]
+            axes.loglog(*zip(*points, strict=True), marker=marker, color=COLOURS[name], label=title_of(name))
+        axes.set_xticks(sizes, labels=list(map(str, sizes)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        # The formatter of logarithmic axes writes mathematics, which these figures do not parse.
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        finish(axes, "batch size", "seconds per epoch", words)
+    return figure

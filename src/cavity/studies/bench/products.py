@@ -13,7 +13,7 @@ Per layer with weights (K, N) and M samples there are three kinds, each of 2·M�
 | AMP           | 2  | 2: g and Γ                                                              |
 | BPI, BP       | 2  | P + 1 for a series of order P; 1 where every edge is evaluated exactly  |
 
-Of several on the way down all but the first may be of bfloat16 numbers (``precision.py``), and are timed as such.
+Of several on the way down all but the first may be of bfloat16 numbers (``engine/half.py``), and are timed as such.
 An output that couples its units (argmax) has no cavity, so that its layer costs every algorithm what it costs MF. What
 an algorithm computes beside this, looks at the series included, is not a product it needs: it lowers the share.
 """

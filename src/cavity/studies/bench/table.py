@@ -1,22 +1,55 @@
-"""Results for people (a table) and for programs (JSON)."""
+"""Results for people (a table) and for programs (JSON), with the machine, named by its cores and its processor only."""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from cavity.studies.bench.accuracy import TimeToAccuracy
 from cavity.studies.bench.contenders import title_of
-from cavity.studies.bench.machine import Machine
-from cavity.studies.bench.timing import Timing
+from cavity.studies.bench.timing import TimeToAccuracy, Timing
 
 #: Raised when a field of the JSON changes its meaning.
 SCHEMA = 3
+
+
+@dataclass(frozen=True)
+class Machine:
+    """``processor`` is the CPU, ``device`` what was computed on: "cpu" or the GPU's model."""
+
+    processor: str
+    cores: int
+    threads: int
+    device: str
+    torch: str
+
+    def __str__(self) -> str:
+        words = f"{self.cores} × {self.processor}, {self.threads} thread{'s' * (self.threads > 1)}, torch {self.torch}"
+        return words if self.device == "cpu" else f"{self.device}, {words}"
+
+
+def describe(device: torch.device) -> Machine:
+    """This machine, as torch is set up now."""
+    model = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return Machine(processor(), os.cpu_count() or 1, torch.get_num_threads(), model, torch.__version__)
+
+
+def processor() -> str:
+    """The model of the CPU, as far as the system tells."""
+    table = Path("/proc/cpuinfo")
+    if table.exists():
+        for line in table.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    return platform.processor() or platform.machine() or "unknown processor"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,14 @@
-"""Every table and figure of the paper, one small module each, on one grid.
+"""Every table and figure of the paper, one small module each, at one of three scales: the paper's, a reduced one, or a
+smoke test.
 
-Importing this package is cheap: an experiment's module, its name with underscores, is imported when it is run.
+Importing this package is cheap: an experiment's module is imported when it is run.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 #: Name → what it shows in a line.
 EXPERIMENTS: dict[str, str] = {
@@ -29,3 +34,44 @@ EXPERIMENTS: dict[str, str] = {
     "fixed-hyperparameters": "what rho = 1 and damping 0.8 everywhere lose against the tuned values",
     "timing": "time per epoch against batch size",
 }
+#: Appended to a data set's name: odd classes against even ones.
+TWO_CLASS = "-two-class"
+SCALES = ("smoke", "laptop", "paper")
+#: Told (epochs done, epochs in all) after each epoch.
+Progress = Callable[[int, int], None]
+#: Training and test samples of a smoke test.
+SMOKE_SAMPLES = (400, 200)
+
+
+@dataclass(frozen=True)
+class Size:
+    """``width`` is that of the hidden layers, unless the experiment varies it; ``samples`` None means all data;
+    ``options`` are those that only this experiment has."""
+
+    epochs: int
+    seeds: int
+    datasets: tuple[str, ...]
+    width: int = 501
+    samples: tuple[int, int] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; None keeps the scale's own value."""
+
+    scale: str = "paper"
+    seeds: int | None = None
+    epochs: int | None = None
+    datasets: tuple[str, ...] | None = None
+
+    def size(self, sizes: Mapping[str, Size]) -> Size:
+        """The size of the scale, with the user's changes."""
+        given: dict[str, Any] = {"seeds": self.seeds, "epochs": self.epochs, "datasets": self.datasets}
+        return replace(sizes[self.scale], **{name: value for name, value in given.items() if value is not None})
+
+
+def smoke(*, two_class: bool = False, epochs: int = 2, width: int = 21, **options: Any) -> Size:
+    """A few hundred of scikit-learn's digits; no download is needed."""
+    dataset = "digits" + (TWO_CLASS if two_class else "")
+    return Size(epochs, 1, (dataset,), width, SMOKE_SAMPLES, options)

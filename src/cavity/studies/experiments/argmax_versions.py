@@ -6,17 +6,12 @@ two versions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by, finals
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Records
+from cavity.studies.experiments.plots import Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
-from cavity.studies.experiments.table import markdown, page
+from cavity.studies.experiments.table import by, finals, markdown, page
 
 TITLES = {"sampled": "version 1 (sampled)", "pairwise": "version 2 (pairwise)", "exact": "exact"}
 SIZES = {
@@ -30,7 +25,7 @@ def grid(size: Size) -> Grid:
     return [(f"{s.dataset}-{output}", s.replace(output=output), {}) for s in setups(size) for output in TITLES]
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     rows = []
     for output, chosen in by(records, "output", TITLES).items():
         values = finals(chosen, "test_error", "test_error_bayes", "train_error", "test_nll", "test_ece")
@@ -43,7 +38,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     figure, panels = sheet("ArgMax outputs, BP, 2 hidden layers", records, 2)
     colours = dict(zip(TITLES, LIGHT, strict=False))
     for axes, name, label in zip(panels, ("test_error", "train_error"), ("test", "training"), strict=True):

@@ -7,18 +7,14 @@ error and ρ = (0.9999, 0.9999, 0.9), which keeps the weights from polarising, f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by, final, finals
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
-from cavity.studies.experiments.table import markdown, number, page
+from cavity.studies.experiments.table import by, final, finals, markdown, number, page
 
 POINT_RHO, BAYES_RHO = (1.0001, 1.0001, 0.9), (0.9999, 0.9999, 0.9)
 #: The paper reports numerical problems of EBP with larger batches.
@@ -47,7 +43,7 @@ def grid(size: Size, weights: str, gradient: str) -> Grid:
             yield f"{base.dataset}-{weights}-{word}", setup, {"variant": name}
 
 
-def table(records: Sequence[Record], title: str) -> str:
+def table(records: Records, title: str) -> str:
     """Errors of each variant, and whether the Bayesian one is smaller than the point-wise one of the same run."""
     head = ["method", "seeds", "point-wise", "Bayesian", "Bayesian better", "NLL", "ECE", "train, point-wise"]
     rows = []
@@ -69,7 +65,7 @@ def table(records: Sequence[Record], title: str) -> str:
     )
 
 
-def plot(records: Sequence[Record], title: str) -> Figure:
+def plot(records: Records, title: str) -> Figure:
     """Test error against epochs, solid point-wise and dashed Bayesian."""
     figure, (axes,) = sheet(title, records)
     last: list[float] = []
@@ -83,7 +79,10 @@ def plot(records: Sequence[Record], title: str) -> Figure:
     return figure
 
 
-def experiment(name: str, weights: str, gradient: str, title: str) -> Experiment:
+def experiment(name: str, weights: str, gradient: str) -> Experiment:
     """One panel: a kind of weights, and the gradient method that trains it."""
-    points = partial(grid, weights=weights, gradient=gradient)
-    return Experiment(name, SIZES, points, partial(table, title=title), partial(plot, title=title))
+    points, title = partial(grid, weights=weights, gradient=gradient), f"Bayesian and point-wise error, {name} weights"
+    return Experiment(f"bayesian-{name}", SIZES, points, partial(table, title=title), partial(plot, title=title))
+
+
+BINARY, CONTINUOUS = experiment("binary", "binary", "binarynet-adam"), experiment("continuous", "gaussian", "adam")

@@ -8,18 +8,14 @@ instead of its mean, as the authors' code does (see ``table_datasets``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
+from cavity.studies.experiments.plots import Figure, band, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
-from cavity.studies.experiments.table import markdown, measured, number, page
+from cavity.studies.experiments.table import by, markdown, measured, number, page
 
 
 class Variant(NamedTuple):
@@ -64,13 +60,13 @@ def gains(record: Record) -> list[float]:
     return [point - bayes for point, bayes in zip(curves["test_error"], curves["test_error_bayes"], strict=True)]
 
 
-def late(records: Sequence[Record], name: str, digits: int) -> str:
+def late(records: Records, name: str, digits: int) -> str:
     """Mean over the last epochs, with its standard deviation over seeds."""
     ends = [record.result["curves"][name][-LAST:] for record in records]
     return number(measured(sum(end) / len(end) for end in ends), digits)
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     settings = ["rho", "rho_L", "alpha_L", "evidence_L"]
     head = ["network", *settings, "seeds", "point-wise", "Bayesian", "Bayesian better at", "NLL", "ECE"]
     rows = []
@@ -90,7 +86,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     """A row for each width: errors, solid point-wise and dashed Bayesian; and the difference of both."""
     rows = by(records, "hidden")
     figure, panels = sheet("Point-wise and Bayesian error, ten classes", records, 2 * len(rows), columns=2)

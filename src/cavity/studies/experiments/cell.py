@@ -1,4 +1,4 @@
-"""One cell in a process of its own: ``python -m cavity.studies.experiments.cell NAME FOLDER``, for ``grid.py``.
+"""One cell in a process of its own: ``python -m cavity.studies.experiments.cell NAME FOLDER``, for ``running.py``.
 
 The cell comes as a message from the parent; [epochs done, epochs in all] goes back after each epoch. When the parent is
 gone, this process ends, and its checkpoint stays.
@@ -11,10 +11,9 @@ from pathlib import Path
 
 import torch
 
-from cavity.studies.bench.machine import describe
-from cavity.studies.experiments.experiment import Cell, Experiment, Record, find
-from cavity.studies.experiments.store import Store
-from cavity.studies.experiments.training import Progress
+from cavity.studies.bench.table import describe
+from cavity.studies.experiments import Progress
+from cavity.studies.experiments.experiment import Cell, Experiment, Record, Store, find
 from cavity.util.processes import Parent
 
 

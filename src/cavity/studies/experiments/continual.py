@@ -8,20 +8,15 @@ samples of a mini-batch all push at once, and when a task begins they are all pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by, groups
-from cavity.studies.experiments.setup import TITLES, build, field_damped, load, setups
-from cavity.studies.experiments.table import markdown, measured, number, page
-from cavity.studies.experiments.training import Progress, fit, summary, whole_errors
+from cavity.studies.experiments import Progress, Size, smoke
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
+from cavity.studies.experiments.setup import TITLES, build, field_damped, fit, load, setups, summary, whole_errors
+from cavity.studies.experiments.table import by, groups, markdown, measured, number, page
 
 METHODS = ("bp", "binarynet")
 #: ρ = 1 in all layers, so nothing is forgotten on purpose. The last layer's field is damped, not its mean, as in the
@@ -58,18 +53,18 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     return {**summary(trainer, tasks[-1]), "tasks": points, "tasks_bayes": bayes}
 
 
-def _accuracies(records: Sequence[Record], name: str) -> list[list[float]]:
+def _accuracies(records: Records, name: str) -> list[list[float]]:
     """Accuracies in per cent on each task, for each record."""
     return [[100 - error for error in record.result[name]] for record in records]
 
 
-def _runs(records: Sequence[Record]) -> dict[tuple[int, int, str], list[Record]]:
+def _runs(records: Records) -> dict[tuple[int, int, str], list[Record]]:
     """Records by batch size, width and method, in the order of the grid."""
     found = groups(records, lambda r: (r.cell.setup.batch_size, r.cell.setup.hidden[0], r.cell.setup.method))
     return dict(sorted(found.items(), key=lambda item: (-item[0][0], item[0][1], METHODS.index(item[0][2]))))
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     count = records[0].cell.options["tasks"]
     rows = []
     for (batch_size, width, method), chosen in _runs(records).items():
@@ -86,7 +81,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     """A row for each width: all tasks at the end, and the first task against epochs; dashed for small batches."""
     widths = by(records, "hidden")
     figure, panels = sheet("Permuted tasks in sequence, each for the epochs below", records, 2 * len(widths), columns=2)

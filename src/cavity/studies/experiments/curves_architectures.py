@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from matplotlib.figure import Figure
-
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by, finals, groups
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import TITLES, Setup, setups
-from cavity.studies.experiments.table import markdown, measured, number, page
+from cavity.studies.experiments.table import by, finals, groups, markdown, measured, number, page
 
 METHODS = ("bp", "amp", "mf", "binarynet", "binarynet-adam")
 #: The table has the number of epochs until these test errors (%) are first reached.
@@ -57,19 +54,19 @@ def epochs_to(curve: Sequence[float], target: float) -> int | None:
     return next((epoch for epoch, error in enumerate(curve, start=1) if error <= target), None)
 
 
-def _reached(chosen: Sequence[Record], target: float) -> str:
+def _reached(chosen: Records, target: float) -> str:
     """Mean number of epochs over seeds, if all of them reached the target."""
     epochs = [epochs_to(record.result["curves"]["test_error"], target) for record in chosen]
     return "–" if None in epochs else number(measured(epochs), 1)
 
 
-def panels_of(records: Sequence[Record]) -> dict[tuple[str, tuple[int, ...], int], list[Record]]:
+def panels_of(records: Records) -> dict[tuple[str, tuple[int, ...], int], list[Record]]:
     """Records by data set, architecture and batch size, 128 first."""
     found = groups(records, lambda r: (r.cell.setup.dataset, r.cell.setup.hidden, r.cell.setup.batch_size))
     return dict(sorted(found.items(), key=lambda item: (item[0][2] != 128, item[0][0], len(item[0][1]), item[0][1:])))
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     head = ["hidden", "batch", "method", "seeds", "test", "train", *(f"epochs to {target:g} %" for target in TARGETS)]
     rows = []
     for (_, hidden, batch), group in panels_of(records).items():
@@ -85,7 +82,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     """Test errors (solid) and training errors (dotted), a panel for each architecture and batch size."""
     found = panels_of(records)
     figure, panels = sheet("Learning curves", records, len(found))

@@ -1,10 +1,12 @@
-"""An experiment: a grid of cells, a function that computes the result of a cell, a table and a plot."""
+"""An experiment: a grid of cells, a function that computes the result of a cell, a table and a plot; and its folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -12,13 +14,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from cavity.studies.experiments import EXPERIMENTS
-from cavity.studies.experiments.scale import Request, Size
-from cavity.studies.experiments.setup import Setup
-from cavity.studies.experiments.training import Progress, summary, trained
+from cavity.studies.experiments import EXPERIMENTS, Progress, Request, Size
+from cavity.studies.experiments.setup import Setup, summary, trained
+from cavity.util.files import only_writer, write_whole
 from cavity.util.text import nearest
 
 DIGEST = 8
+#: Where experiments are that share a module; the others are the EXPERIMENT of the module of their name.
+MODULES = {"bayesian-binary": "bayesian.BINARY", "bayesian-continuous": "bayesian.CONTINUOUS"}
 #: Label, setup and options of each cell, the most important first.
 Grid = Iterable[tuple[str, Setup, dict[str, Any]]]
 
@@ -62,6 +65,10 @@ class Record:
         return cls(Cell.from_dict(values), values["result"], values["machine"])
 
 
+#: Records that a table or a figure is made of.
+Records = Sequence[Record]
+
+
 def train_cell(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     """The result of an experiment that only trains: curves and final values."""
     return summary(*trained(cell.setup, folder, progress))
@@ -75,8 +82,8 @@ class Experiment:
     name: str
     sizes: Mapping[str, Size]
     grid: Callable[[Size], Grid]
-    table: Callable[[Sequence[Record]], str]
-    plot: Callable[[Sequence[Record]], Figure]
+    table: Callable[[Records], str]
+    plot: Callable[[Records], Figure]
     result: Callable[[Cell, Path, Progress], dict[str, Any]] = train_cell
     datasets_beside: bool = False
 
@@ -89,12 +96,74 @@ def find(name: str) -> Experiment:
     """The experiment of that name; ValueError names the nearest."""
     if name not in EXPERIMENTS:
         raise ValueError(f"there is no experiment {name!r}{nearest(name, tuple(EXPERIMENTS))} (see --list)")
-    module = import_module(f"cavity.studies.experiments.{name.replace('-', '_')}")
-    experiment: Experiment = module.EXPERIMENT
+    module, _, variable = MODULES.get(name, f"{name.replace('-', '_')}.EXPERIMENT").partition(".")
+    experiment: Experiment = getattr(import_module(f"cavity.studies.experiments.{module}"), variable)
     return experiment
 
 
-def longest(records: Sequence[Record]) -> list[Record]:
+@dataclass(frozen=True)
+class Store:
+    """The folder of one experiment: ``records/KEY.json`` for each finished cell, ``.work/KEY/`` for an open one.
+
+    A record is written in one rename, so that a cell is either finished or not. ``.work`` hides itself from git.
+    """
+
+    folder: Path
+
+    @property
+    def records_folder(self) -> Path:
+        return self.folder / "records"
+
+    def record_path(self, cell: Cell) -> Path:
+        return self.records_folder / f"{cell.key}.json"
+
+    def work_folder(self, cell: Cell) -> Path:
+        """Made here, empty or with what an interrupted cell left."""
+        work = self._hidden() / cell.key
+        work.mkdir(exist_ok=True)
+        return work
+
+    def _hidden(self) -> Path:
+        hidden = self.folder / ".work"
+        hidden.mkdir(parents=True, exist_ok=True)
+        (hidden / ".gitignore").write_text("*\n", encoding="utf-8")
+        return hidden
+
+    def only_writer(self) -> AbstractContextManager[None]:
+        """Hold the folder for this process: two of them would write the same checkpoints."""
+        return only_writer(self._hidden())
+
+    def is_finished(self, cell: Cell) -> bool:
+        return self.record_path(cell).exists()
+
+    def finish(self, record: Record) -> None:
+        """Keep the record, and throw away what the cell needed to go on."""
+        self._write(record.cell, json.dumps(record.as_dict(), separators=(",", ":")).encode() + b"\n")
+        shutil.rmtree(self.work_folder(record.cell))
+
+    def _write(self, cell: Cell, content: bytes) -> None:
+        self.records_folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.record_path(cell), content)
+
+    def adopt(self, cell: Cell, siblings: Sequence[Store]) -> bool:
+        """Take over the record of the same cell from an experiment that makes its records in the same way."""
+        there = [sibling.record_path(cell) for sibling in siblings if sibling.is_finished(cell)]
+        if there:
+            self._write(cell, there[0].read_bytes())
+        return bool(there)
+
+    def records(self, scale: str) -> list[Record]:
+        """All finished cells of a scale, in the order of their names."""
+        found = []
+        for path in sorted(self.records_folder.glob("*.json")):
+            try:
+                found.append(Record.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise ValueError(f"{path}: is not a record of an experiment: {error}") from error
+        return [record for record in found if record.cell.scale == scale]
+
+
+def longest(records: Records) -> list[Record]:
     """Of records that differ only in epochs, seed and label, those with the most epochs, so that averages over seeds
     compare runs of equal length."""
 

@@ -6,17 +6,12 @@ BP, 2 hidden layers, against the tuned ρ = (1.0001, 1.0001, 0.9) of the table o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import finish, sheet
-from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
-from cavity.studies.experiments.select import final, finals, groups
+from cavity.studies.experiments import TWO_CLASS, Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
+from cavity.studies.experiments.plots import Figure, finish, sheet
 from cavity.studies.experiments.setup import setups
-from cavity.studies.experiments.table import markdown, page
+from cavity.studies.experiments.table import final, finals, groups, markdown, page
 
 #: The paper's "~20 %", relative to the tuned error.
 CLAIM = 20.0
@@ -35,7 +30,7 @@ def grid(size: Size) -> Grid:
         yield f"{tuned.dataset}-bp-fixed", tuned.replace(rho=(1.0,) * 3), {}
 
 
-def pairs(records: Sequence[Record]) -> dict[tuple[str, int], tuple[list[Record], list[Record]]]:
+def pairs(records: Records) -> dict[tuple[str, int], tuple[list[Record], list[Record]]]:
     """(data set, width) → tuned and fixed records, where there are both."""
     found = groups(records, lambda record: (record.cell.setup.dataset, record.cell.setup.hidden[0]))
     split = {
@@ -45,7 +40,7 @@ def pairs(records: Sequence[Record]) -> dict[tuple[str, int], tuple[list[Record]
     return {key: both for key, both in split.items() if all(both)}
 
 
-def loss(tuned: Sequence[Record], fixed: Sequence[Record]) -> float:
+def loss(tuned: Records, fixed: Records) -> float:
     """How much larger the error of the fixed setting is, in percent of the tuned one."""
     best, other = final(tuned, "test_error"), final(fixed, "test_error")
     assert best is not None
@@ -53,7 +48,7 @@ def loss(tuned: Sequence[Record], fixed: Sequence[Record]) -> float:
     return 100 * (other.mean / best.mean - 1) if best.mean else 0.0
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     head = ["data", "width", "tuned", "ρ = 1, α = 0.8", "relative loss (%)", "verdict"]
     rows = []
     for (dataset, width), (tuned, fixed) in pairs(records).items():
@@ -68,7 +63,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     figure, (axes,) = sheet("Loss by ρ = 1 and α = 0.8 everywhere, BP", records)
     found = pairs(records)
     names = [f"{dataset}\n{width}" for dataset, width in found]

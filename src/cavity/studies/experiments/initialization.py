@@ -6,22 +6,18 @@ The exact density p(m) = 𝒩(atanh(m)/ε; 0, 1)/(ε(1 − m²)) is drawn beside
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 from cavity.core.network import Network
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
-from cavity.studies.experiments.plots import finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by
+from cavity.studies.experiments import Progress, Size, smoke
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
+from cavity.studies.experiments.plots import Figure, finish, sheet
 from cavity.studies.experiments.setup import build, load, setups
-from cavity.studies.experiments.table import markdown, page
-from cavity.studies.experiments.training import Progress
+from cavity.studies.experiments.table import by, markdown, page
 
 BINS = 50
 FULL = Size(1, 1, ("fashion-mnist",), 501, options={"epsilons": (0.1, 0.5, 1.0, 1.5, 3.0)})
@@ -58,7 +54,7 @@ def expected_polarization(epsilon: float, points: int = 4001, reach: float = 8.0
     return step * sum(math.tanh(epsilon * z) ** 2 * math.exp(-0.5 * z * z) for z in places) / math.sqrt(2 * math.pi)
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     rows = [
         [f"{epsilon:g}", f"{record.result['polarization']:.4f}", f"{expected_polarization(epsilon):.4f}"]
         for epsilon, chosen in by(records, "init").items()
@@ -73,7 +69,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     figure, (axes,) = sheet("Initial distribution of the magnetisations", records)
     edges = [-1 + place * 2 / BINS for place in range(BINS + 1)]
     middles = [-1 + (place + 0.5) * 2 / BINS for place in range(BINS)]

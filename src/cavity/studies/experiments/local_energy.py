@@ -11,19 +11,17 @@ from statistics import mean
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from cavity.analysis.landscape import local_energy
 from cavity.analysis.metrics import percent_wrong, train_sample
+from cavity.baselines.trainer import AnyTrainer
 from cavity.core.network import Network
-from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by
-from cavity.studies.experiments.setup import TITLES, AnyTrainer, setups
-from cavity.studies.experiments.table import markdown, measured, number, page
-from cavity.studies.experiments.training import Progress, summary, trained
+from cavity.studies.experiments import Progress, Size, smoke
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, band, finish, sheet
+from cavity.studies.experiments.setup import TITLES, setups, summary, trained
+from cavity.studies.experiments.table import by, markdown, measured, number, page
 
 METHODS = ("bp", "binarynet")
 FRACTIONS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2)
@@ -68,7 +66,7 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     return {**summary(trainer, dataset), "start": round(error(weights), 4), "local_energy": energies}
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     there = by(records, "method", METHODS)
     rows = [
         [f"{p:g}", *(number(measured(r.result["local_energy"][place] for r in chosen)) for chosen in there.values())]
@@ -86,7 +84,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     figure, (axes,) = sheet("Local energy, 2 hidden layers", records)
     for method, chosen in by(records, "method", METHODS).items():
         energies, fractions = [r.result["local_energy"] for r in chosen], chosen[0].cell.options["fractions"]

@@ -1,4 +1,4 @@
-"""Figures of the experiments, with their settings in the title, saved as PNG and SVG."""
+"""Figures of studies: panels under a title, curves with bands, saved as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Figure
 from matplotlib.ticker import MaxNLocator
 
 from cavity.core.algorithms import ALGORITHMS
 from cavity.report.palette import LIGHT
 from cavity.report.plots import STYLE
-from cavity.studies.experiments.experiment import Record
+from cavity.studies.experiments.experiment import Records
 from cavity.studies.experiments.table import settings
 
 DOTS_PER_INCH = 150
@@ -25,7 +24,10 @@ PANEL = (4.6, 3.6)
 #: The same method has the same colour in every figure.
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
     "binarynet": "#1c2430",
+    "binarynet-compiled": "dimgray",
+    "binarynet-tuned": "silver",
     "binarynet-adam": LIGHT[7],
+    "bp-exact": LIGHT[4],
     "sgd": "#1c2430",
     "adam": LIGHT[7],
     "ebp": LIGHT[4],
@@ -36,16 +38,19 @@ COUNTED = ("epoch", "task")
 BAND = 0.18
 
 
-def sheet(title: str, records: Sequence[Record], count: int = 1, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """A figure of ``count`` panels, at most ``columns`` in a row, under a title that states the settings."""
+def panels(title: str, count: int, columns: int = 3, size: float = 1.0) -> tuple[Figure, list[Axes]]:
+    """A figure of ``count`` panels, at most ``columns`` in a row, each ``size`` times the usual one."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows + 0.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
-        figure.suptitle(f"{title}\n{settings(records)}", fontsize=10)
-    return figure, panels
+        figure = Figure(figsize=(size * PANEL[0] * columns, size * PANEL[1] * rows + 0.5), layout="constrained")
+        figure.suptitle(title, fontsize=10)
+        return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+
+
+def sheet(title: str, records: Records, count: int = 1, columns: int = 3) -> tuple[Figure, list[Axes]]:
+    """Panels under a title that states the settings."""
+    return panels(f"{title}\n{settings(records)}", count, columns)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -69,7 +74,7 @@ def band(axes: Axes, curves: Sequence[Sequence[float]], label: str, x: Sequence[
         axes.fill_between(places, mean - std, mean + std, color=line.get_color(), alpha=BAND, linewidth=0)
 
 
-def epochs_band(axes: Axes, records: Sequence[Record], name: str, label: str, **style: Any) -> None:
+def epochs_band(axes: Axes, records: Records, name: str, label: str, **style: Any) -> None:
     """A curve over epochs, e.g. ``test_error``; nothing if it was not measured."""
     curves = [record.result["curves"][name] for record in records]
     measured = [curve for curve in curves if curve[-1] is not None]

@@ -6,14 +6,10 @@ paper, hidden layers polarise towards q₀ = 1, the last one does not, and overl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from matplotlib.figure import Figure
-
 from cavity.report.palette import LIGHT
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import band, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Records
+from cavity.studies.experiments.plots import Figure, band, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import setups
 from cavity.studies.experiments.table import markdown, measured, number, page
 
@@ -28,13 +24,13 @@ def grid(size: Size) -> Grid:
     return [(f"{setup.dataset}-bp", setup, {}) for setup in setups(size)]
 
 
-def layer_curves(records: Sequence[Record], name: str) -> list[list[list[float]]]:
+def layer_curves(records: Records, name: str) -> list[list[list[float]]]:
     """For each layer, the curve of each record."""
     layers = range(len(records[0].result["curves"][name][0]))
     return [[[values[layer] for values in record.result["curves"][name]] for record in records] for layer in layers]
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     epochs = min(len(record.result["curves"]["polarization"]) for record in records)
     columns = {
         f"{title} layer {layer}": curves
@@ -53,7 +49,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     figure, (errors, polarizations, overlaps) = sheet("Polarisation and overlaps, BP", records, 3)
     epochs_band(errors, records, "train_error", "training", color=LIGHT[2])
     epochs_band(errors, records, "test_error", "test", color=LIGHT[0])

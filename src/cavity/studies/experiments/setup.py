@@ -1,29 +1,48 @@
-"""What one cell trains: a network, a method and its data, as plain values that fit into JSON."""
+"""What one cell trains: a network, a method and its data, as plain values that fit into JSON; and its training, which
+can be cut short anywhere: a checkpoint is left, and it goes on from there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from cavity import baselines, data
-from cavity.baselines import BaselineTrainer
+from cavity.analysis.metrics import measure, percent_wrong
+from cavity.baselines.trainer import AnyTrainer
 from cavity.core.algorithms import ALGORITHMS
+from cavity.core.network import Network
 from cavity.data import Dataset
 from cavity.runs.building import build_network, build_trainer
+from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.config import Config
-from cavity.studies.experiments.scale import TWO_CLASS, Size
+from cavity.runs.folder import CHECKPOINT
+from cavity.studies.experiments import TWO_CLASS, Progress, Size
+from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
-AnyTrainer = Trainer | BaselineTrainer
 BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sgd": "SGD", "adam": "Adam", "ebp": "EBP"}
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
 LATER = {"last_evidence": 1.0}
+#: What is kept of every epoch, and with how many digits after the point.
+CURVES = {
+    "train_error": 3,
+    "test_error": 3,
+    "train_error_bayes": 3,
+    "test_error_bayes": 3,
+    "test_nll": 5,
+    "test_ece": 5,
+    "seconds": 2,
+}
+LAYER_CURVES = ("polarization", "overlap")
 
 
 @dataclass(frozen=True)
@@ -124,3 +143,58 @@ def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs
     config = Config(algorithm=setup.method, output=output, **{name: getattr(setup, name) for name in same})
     net = build_network(config, inputs, outputs)
     return build_trainer(config, net, rate=(*[1.0] * len(hidden), setup.last_evidence))
+
+
+def fit(
+    trainer: AnyTrainer,
+    setup: Setup,
+    tasks: Sequence[tuple[Tensor, Tensor]],
+    validation: tuple[Tensor, Tensor],
+    folder: Path,
+    progress: Progress,
+) -> None:
+    """Train on each of ``tasks`` (x, y) for ``setup.epochs`` epochs, on from the checkpoint in ``folder``, if any.
+
+    Epochs are counted through, so that the trainer's own count says where in the sequence it is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CHECKPOINT
+    if path.exists():
+        load_checkpoint(path).restore(trainer.net, trainer)
+    told = OnEpoch(lambda trainer, record: progress(record.epoch, setup.epochs * len(tasks)))
+    options: dict[str, Any] = {"batch_size": setup.batch_size, "callbacks": [SaveCheckpoint(path), told]}
+    for number, task in enumerate(tasks, start=1):
+        trainer.fit(task, epochs=setup.epochs * number, validation=validation, **options)
+
+
+def trained(setup: Setup, folder: Path, progress: Progress) -> tuple[AnyTrainer, Dataset]:
+    """The trainer of a setup when its epochs are done, and its data."""
+    dataset = load(setup)
+    trainer = build(setup, dataset)
+    train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
+    fit(trainer, setup, [train], test, folder, progress)
+    return trainer, dataset
+
+
+def summary(trainer: AnyTrainer, dataset: Dataset) -> dict[str, Any]:
+    """Curves over the epochs, the last values, and the errors on the whole training set at the end."""
+    history = trainer.history
+    curves: dict[str, Any] = {name: [_rounded(getattr(r, name), d) for r in history] for name, d in CURVES.items()}
+    curves |= {name: [[round(v, 5) for v in getattr(r, name)] for r in history] for name in LAYER_CURVES}
+    final = {name: curves[name][-1] for name in CURVES if name != "seconds"}
+    final["train_error"], final["train_error_bayes"] = whole_errors(trainer, dataset.x_train, dataset.y_train)
+    return {"final": final, "curves": curves}
+
+
+def whole_errors(trainer: AnyTrainer, x: Tensor, y: Tensor) -> tuple[float, float | None]:
+    """Point-wise and Bayesian error in percent on all of (x, y); None where there is no posterior."""
+    net = trainer.net
+    if isinstance(net, Network):
+        measured = measure(net, x, y)
+        return round(measured.error, 4), round(measured.error_bayes, 4)
+    bayes = net.predict(x, "bayes") if net.bayesian else None
+    return round(percent_wrong(net.predict(x), y), 4), None if bayes is None else round(percent_wrong(bayes, y), 4)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

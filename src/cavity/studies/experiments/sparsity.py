@@ -7,17 +7,13 @@ correction terms would include noise that does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 
-from matplotlib.figure import Figure
-
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, finish, sheet
-from cavity.studies.experiments.scale import Size, smoke
-from cavity.studies.experiments.select import by, final, finals, where
+from cavity.studies.experiments import Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, finish, sheet
 from cavity.studies.experiments.setup import TITLES, setups
-from cavity.studies.experiments.table import markdown, number, page
+from cavity.studies.experiments.table import by, final, finals, markdown, number, page, where
 
 METHODS = ("bp", "amp", "mf", "binarynet")
 #: Fractions of zeroed weights, 0 to 0.9 as in the paper.
@@ -38,7 +34,7 @@ def grid(size: Size) -> Grid:
             yield f"{base.dataset}-{method}-sparsity-{sparsity:g}", setup, {"sparsity": sparsity}
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     titles = [TITLES[method] for method in METHODS]
     errors, calibration = [], []
     for sparsity, group in by(records, "sparsity").items():
@@ -61,7 +57,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     """Test accuracy against sparsity, as in the paper."""
     figure, (axes,) = sheet("Sparse layers, 2 hidden layers", records)
     for method, chosen in by(records, "method", METHODS).items():

@@ -1,13 +1,16 @@
-"""Markdown tables *ours ± std | paper ± std | verdict*."""
+"""From records to Markdown tables *ours ± std | paper ± std | verdict*."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import mean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from cavity.studies.experiments.experiment import Record
+from cavity.report.wording import counted
+from cavity.studies.experiments.experiment import Record, Records
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Published(NamedTuple):
@@ -62,6 +65,39 @@ def published(value: Published | None) -> str:
     return "–" if value is None else f"{value.mean:g} ± {value.std:g}"
 
 
+def groups(records: Records, key: Callable[[Record], Key]) -> dict[Key, list[Record]]:
+    """Records by ``key``, in order of first occurrence."""
+    found: dict[Key, list[Record]] = {}
+    for record in records:
+        found.setdefault(key(record), []).append(record)
+    return found
+
+
+def by(records: Records, name: str, order: Iterable[Any] | None = None) -> dict[Any, list[Record]]:
+    """Records by a value of their setup or their options: those in ``order`` that there are, or all of them sorted."""
+    found = groups(records, lambda record: _values(record)[name])
+    return {key: found[key] for key in (sorted(found) if order is None else order) if key in found}
+
+
+def where(records: Records, **wanted: Any) -> list[Record]:
+    """The records whose setups or options have these values."""
+    return [record for record in records if wanted.items() <= _values(record).items()]
+
+
+def _values(record: Record) -> dict[str, Any]:
+    return {**vars(record.cell.setup), **record.cell.options}
+
+
+def final(records: Records, name: str) -> Measured | None:
+    """Mean and standard deviation over seeds of a value after the last epoch."""
+    return measured(record.result["final"][name] for record in records)
+
+
+def finals(records: Records, *names: str, digits: int = 3) -> list[str]:
+    """Final values for a table: errors with two digits after the point, others with ``digits``."""
+    return [number(final(records, name), 2 if "error" in name else digits) for name in names]
+
+
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; the first column is text, the others are set to the right."""
     lines = [list(head), ["---", *["---:"] * (len(head) - 1)], *map(list, rows)]
@@ -71,23 +107,19 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
-def settings(records: Sequence[Record]) -> str:
+def settings(records: Records) -> str:
     """The scale and size of a run in a line, as every plot and table states them."""
     setups = [record.cell.setup for record in records]
     seeds = len({setup.seed for setup in setups})
     epochs = sorted({setup.epochs for setup in setups})
-    span = plural(epochs[0], "epoch") if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]} epochs"
+    span = counted(epochs[0], "epoch") if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]} epochs"
     samples = {setup.samples for setup in setups}
     kept = {f"{chosen[0]} training samples" for chosen in samples if chosen is not None}
-    parts = [span, plural(seeds, "seed"), *(sorted(kept) if None not in samples else [])]
+    parts = [span, counted(seeds, "seed"), *(sorted(kept) if None not in samples else [])]
     return f"{records[0].cell.scale} scale: {', '.join(parts)}"
 
 
-def page(title: str, records: Sequence[Record], *parts: str) -> str:
+def page(title: str, records: Records, *parts: str) -> str:
     """A title, the settings, and tables or sentences."""
     machines = sorted({record.machine for record in records})
     return "\n\n".join([f"# {title}", f"{settings(records)}; {'; '.join(machines)}.", *parts])

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from matplotlib.figure import Figure
-
-from cavity.studies.experiments.experiment import Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, epochs_band, finish, sheet
-from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
-from cavity.studies.experiments.select import final, finals, where
+from cavity.studies.experiments import TWO_CLASS, Size, smoke
+from cavity.studies.experiments.experiment import Experiment, Grid, Record, Records
+from cavity.studies.experiments.plots import COLOURS, Figure, epochs_band, finish, sheet
 from cavity.studies.experiments.setup import BASELINES, TITLES, field_damped, setups
-from cavity.studies.experiments.table import Published, markdown, number, page, published, verdict
+from cavity.studies.experiments.table import Published, final, finals, markdown, number, page, published, verdict, where
 
 METHODS = ("bp", "mf", "amp", "binarynet")
 FIELD_DAMPED = field_damped((1.0001, 1.0001, 0.9))
@@ -69,7 +66,7 @@ def grid(size: Size) -> Grid:
             yield f"{setup.dataset}-{setup.method}-field", setup.replace(**FIELD_DAMPED), {}
 
 
-def runs(records: Sequence[Record], dataset: str) -> Iterator[tuple[str, str, list[Record]]]:
+def runs(records: Records, dataset: str) -> Iterator[tuple[str, str, list[Record]]]:
     """(method, title, records) of a data set, in the order of the grid."""
     for method in METHODS:
         for evidence, title in ((1.0, ""), (FIELD_DAMPED["last_evidence"], FIELD_TITLE)):
@@ -78,13 +75,13 @@ def runs(records: Sequence[Record], dataset: str) -> Iterator[tuple[str, str, li
                 yield method, TITLES[method] + title, chosen
 
 
-def datasets(records: Sequence[Record]) -> list[str]:
+def datasets(records: Records) -> list[str]:
     """The data sets there are, in the order of the grid."""
     there = {record.cell.setup.dataset for record in records}
     return [name for name in DATASETS if name in there] + sorted(there - set(DATASETS))
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     return page(
         "Errors across data sets",
         records,
@@ -95,9 +92,7 @@ def table(records: Sequence[Record]) -> str:
     )
 
 
-def _table(
-    records: Sequence[Record], name: str, paper: Mapping[str, Mapping[str, Published]], others: Sequence[str]
-) -> str:
+def _table(records: Records, name: str, paper: Mapping[str, Mapping[str, Published]], others: Sequence[str]) -> str:
     words = {"test_error_bayes": "Bayesian", "train_error_bayes": "Bayesian", "test_nll": "NLL", "test_ece": "ECE"}
     head = ["data", "method", "epochs", "seeds", "ours", "paper", "verdict", *(words[other] for other in others)]
     rows = []
@@ -110,7 +105,7 @@ def _table(
     return markdown(head, rows)
 
 
-def plot(records: Sequence[Record]) -> Figure:
+def plot(records: Records) -> Figure:
     """Test error against epochs, a panel for each data set; the paper's final values at the right edge."""
     there = datasets(records)
     figure, panels = sheet("Test error, 2 hidden layers", records, len(there))

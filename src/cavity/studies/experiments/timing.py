@@ -6,24 +6,20 @@ are of a GPU, so that only the ratios to BinaryNet can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 from rich.console import Console
 
 from cavity.studies.bench import paper
 from cavity.studies.bench.options import Options
+from cavity.studies.bench.plot import beside
 from cavity.studies.bench.running import run
-from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Record
-from cavity.studies.experiments.plots import COLOURS, finish, sheet
-from cavity.studies.experiments.scale import TWO_CLASS, Size, smoke
-from cavity.studies.experiments.select import by
+from cavity.studies.experiments import TWO_CLASS, Progress, Size, smoke
+from cavity.studies.experiments.experiment import Cell, Experiment, Grid, Records
 from cavity.studies.experiments.setup import TITLES, setups
-from cavity.studies.experiments.table import Measured, markdown, measured, number, page
-from cavity.studies.experiments.training import Progress
+from cavity.studies.experiments.table import Measured, by, markdown, measured, number, page, settings
 
 METHODS = ("binarynet", "bp", "bpi", "amp", "mf")
 RATIOS = ("ours / BinaryNet", "paper / BinaryNet", "verdict")
@@ -64,7 +60,7 @@ def result(cell: Cell, folder: Path, progress: Progress) -> dict[str, Any]:
     return {"timings": found["timings"], "network": found["network"]}
 
 
-def seconds(records: Sequence[Record], method: str) -> Measured | None:
+def seconds(records: Records, method: str) -> Measured | None:
     """Seconds per epoch; for BinaryNet the faster of plain and compiled."""
     names = ("binarynet", "binarynet-compiled") if method == "binarynet" else (method,)
     times = [[t["seconds_per_epoch"] for t in r.result["timings"] if t["algorithm"] in names] for r in records]
@@ -76,7 +72,7 @@ def theirs(method: str, batch: int) -> float | None:
     return dict(zip(paper.BATCH_SIZES, paper.SECONDS_PER_EPOCH[method], strict=True)).get(batch)
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Records) -> str:
     rows = []
     for batch, chosen in by(records, "batch_size").items():
         rival, paper_rival = seconds(chosen, "binarynet"), theirs("binarynet", batch)
@@ -96,25 +92,15 @@ def table(records: Sequence[Record]) -> str:
     return page("Time per epoch", records, text, markdown(head, rows))
 
 
-def plot(records: Sequence[Record]) -> Figure:
-    figure, (ours, published) = sheet("Time per epoch", records, 2)
+def plot(records: Records) -> Figure:
     by_batch = by(records, "batch_size")
-    sizes = list(by_batch)
-    for method in METHODS:
-        there = [(batch, value.mean) for batch, chosen in by_batch.items() if (value := seconds(chosen, method))]
-        if there:
-            ours.loglog(*zip(*there, strict=True), marker="o", color=COLOURS[method], label=TITLES[method])
-        times = paper.SECONDS_PER_EPOCH[method]
-        published.loglog(paper.BATCH_SIZES, times, marker="o", color=COLOURS[method], label=TITLES[method])
-    for axes in (ours, published):
-        axes.set_xticks(sizes, labels=list(map(str, sizes)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        # The formatter of logarithmic axes writes mathematics, which these figures do not parse.
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    finish(ours, "batch size", "seconds per epoch", f"cavity\n{records[0].machine}")
-    finish(published, "batch size", "seconds per epoch", f"paper, {paper.MACHINE}")
-    return figure
+    ours = {
+        method: [(batch, value.mean) for batch, chosen in by_batch.items() if (value := seconds(chosen, method))]
+        for method in METHODS
+    }
+    title = f"Time per epoch\n{settings(records)}"
+    measured = {method: points for method, points in ours.items() if points}
+    return beside(title, measured, f"cavity\n{records[0].machine}", f"paper, {paper.MACHINE}")
 
 
 EXPERIMENT = Experiment("timing", SIZES, grid, table, plot, result)

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.space import Choices
-
-if TYPE_CHECKING:
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.study import Trial
+from cavity.studies.sweep.study import Trial
 
 #: Fewer trials say nothing: a tree needs a few on each side of its splits.
 FEWEST = 20

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from cavity.report.palette import LIGHT
 from cavity.report.plots import INK, RULE, STYLE
-from cavity.studies.experiments.plots import PANEL, save
+from cavity.studies.experiments.plots import panels, save
 from cavity.studies.sweep.folder import best
-from cavity.studies.sweep.importance import FEWEST, importances
+from cavity.studies.sweep.importance import FEWEST, Importance, importances
+from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.space import AroundOne, Axis, BelowOne, Choices, Logarithmic
+from cavity.studies.sweep.study import Trial
 from cavity.studies.sweep.table import TITLES, summary
-
-if TYPE_CHECKING:
-    from cavity.studies.sweep.importance import Importance
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.study import Trial
 
 BLUE, RED, GREY = LIGHT[0], LIGHT[4], LIGHT[7]
 #: Opacity of a pruned trial.
@@ -44,26 +39,19 @@ def save_picture(plan: Plan, trials: Sequence[Trial], stem: Path) -> tuple[list[
 
 def draw(plan: Plan, trials: Sequence[Trial], found: Sequence[Importance]) -> Figure:
     """One panel for what mattered and one for each thing that was searched."""
-    axes = plan.axes
-    columns = min(COLUMNS, len(axes) + 1)
-    rows = math.ceil((len(axes) + 1) / columns)
+    axes, config, first = plan.axes, plan.config, best(list(trials))
+    title = f"{Path(config.dataset).name}, {config.algorithm}, {config.epochs} epochs; {summary(trials)}\n"
+    if first is not None:
+        title += f"best: {plan.words} {plan.shown(first.value)} (trial {first.number})"
+    figure, (mattered, *shown) = panels(title, len(axes) + 1, COLUMNS, size=0.8)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 * PANEL[0] * columns, 0.8 * PANEL[1] * rows + 0.6), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = [figure.add_subplot(rows, columns, place + 1) for place in range(len(axes) + 1)]
-        _importances(panels[0], found)
+        _importances(mattered, found)
         measured = [trial for trial in trials if trial.value is not None]
-        for place, (panel, axis) in enumerate(zip(panels[1:], axes, strict=True), start=1):
+        for place, (panel, axis) in enumerate(zip(shown, axes, strict=True), start=1):
             _scatter(panel, axis, measured)
-            if place == 1 or place % columns == 0:
+            if place == 1 or place % COLUMNS == 0:
                 panel.set_ylabel(f"validation {plan.words}{'' if plan.objective == 'nll' else ' (%)'}")
-        first = best(list(trials))
-        config = plan.config
-        title = f"{Path(config.dataset).name}, {config.algorithm}, {config.epochs} epochs; {summary(trials)}\n"
-        if first is not None:
-            title += f"best: {plan.words} {plan.shown(first.value)} (trial {first.number})"
-        figure.suptitle(title, fontsize=10)
-        handles, labels = panels[1].get_legend_handles_labels()
+        handles, labels = shown[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 

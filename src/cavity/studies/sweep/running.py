@@ -26,7 +26,7 @@ FAILURES = 3
 
 
 class Listener:
-    """Told how far a sweep is, and shows nothing; ``cavity.studies.sweep.progress`` shows it."""
+    """Told how far a sweep is, and shows nothing; ``cavity.studies.sweep.table`` shows it."""
 
     def begin(self, number: int, values: dict[str, Any]) -> None:
         """A trial begins."""

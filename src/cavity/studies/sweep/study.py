@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cavity.studies.sweep.space import Choices
+from cavity.studies.sweep.plan import Plan
+from cavity.studies.sweep.space import Axis, Choices
 
 if TYPE_CHECKING:
     import optuna
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.space import Axis
+    from optuna.distributions import BaseDistribution
 
 STUDY = "cavity"
 #: Trials before the sampler learns from them, and trials that must be finished before another is pruned.
@@ -104,33 +102,32 @@ class Study:
     """Trials by what they mean to a sweep; ``study`` is Optuna's."""
 
     def __init__(self, study: optuna.Study, plan: Plan) -> None:
-        self.study, self.plan, self.axes = study, plan, plan.axes
-        self.distributions = {axis.key: distribution(axis) for axis in self.axes}
+        import optuna
+
+        self.study, self.plan, self.axes, self.optuna = study, plan, plan.axes, optuna
+        self.distributions = {axis.key: self._distribution(axis) for axis in self.axes}
 
     def begin(self) -> None:
         """Before trials are asked for: those that were running when the last process ended are put in line again."""
-        import optuna
-
+        pruners, TrialState = self.optuna.pruners, self.optuna.trial.TrialState
         warm_up = int(PRUNE_AFTER * self.plan.config.epochs)
-        median = optuna.pruners.MedianPruner(n_startup_trials=FINISHED_TRIALS, n_warmup_steps=warm_up)
-        self.study.pruner = median if self.plan.prune else optuna.pruners.NopPruner()
+        median = pruners.MedianPruner(n_startup_trials=FINISHED_TRIALS, n_warmup_steps=warm_up)
+        self.study.pruner = median if self.plan.prune else pruners.NopPruner()
         found = self.study.get_trials(deepcopy=False)
         repeated = _repeated(found)
         for trial in found:
-            if trial.state == optuna.trial.TrialState.RUNNING:
+            if trial.state == TrialState.RUNNING:
                 # In this order, so that an end between the two loses nothing.
                 if trial.number not in repeated:
                     self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
-                self.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+                self.study.tell(trial.number, state=TrialState.FAIL)
 
     def ask(self) -> tuple[optuna.Trial, dict[str, Any]]:
         """The next trial and its values."""
-        import optuna
-
         found = self.study.get_trials(deepcopy=False)
         place = len(found) - len(_repeated(found))
         seed = int(np.random.SeedSequence([self.plan.config.seed, place]).generate_state(1)[0])
-        self.study.sampler = optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=seed)
+        self.study.sampler = self.optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=seed)
         trial = self.study.ask(dict(self.distributions))
         return trial, self._values(trial.params)
 
@@ -141,17 +138,14 @@ class Study:
 
     def finish(self, trial: optuna.Trial, value: float, seconds: float, *, pruned: bool) -> None:
         """The trial has come to its end, or to where it was pruned; that is on the disk when this returns."""
-        from optuna.trial import TrialState
-
         trial.set_user_attr(SECONDS, seconds)
-        self.study.tell(trial, None if pruned else value, TrialState.PRUNED if pruned else None)
+        self.study.tell(trial, None if pruned else value, self.optuna.trial.TrialState.PRUNED if pruned else None)
 
     def fail(self, trial: optuna.Trial, reason: str, *, diverged: bool) -> None:
         """No result. Where training diverged, that says something about its values: it counts as pruned."""
-        from optuna.trial import TrialState
-
         trial.set_user_attr(REASON, reason)
-        self.study.tell(trial, state=TrialState.PRUNED if diverged else TrialState.FAIL)
+        states = self.optuna.trial.TrialState
+        self.study.tell(trial, state=states.PRUNED if diverged else states.FAIL)
 
     def trials(self) -> list[Trial]:
         """All but those that were cut short and are run again."""
@@ -160,12 +154,9 @@ class Study:
         return [self._trial(trial) for trial in found if trial.number not in repeated]
 
     def _trial(self, trial: optuna.trial.FrozenTrial) -> Trial:
-        from optuna.trial import TrialState
-
         reason = str(trial.user_attrs.get(REASON, ""))
-        pruned = "diverged" if reason else "pruned"
-        words = {TrialState.COMPLETE: "complete", TrialState.FAIL: "failed", TrialState.PRUNED: pruned}
-        state = words.get(trial.state, "open")
+        words = {"COMPLETE": "complete", "FAIL": "failed", "PRUNED": "diverged" if reason else "pruned"}
+        state = words.get(trial.state.name, "open")
         curve = dict(sorted(trial.intermediate_values.items()))
         value = list(curve.values())[-1] if curve and state in ("complete", "pruned") else None
         # One that has not begun, or was cut short at once, may not have all.
@@ -176,13 +167,11 @@ class Study:
     def _values(self, coordinates: dict[str, Any]) -> dict[str, Any]:
         return {axis.name: axis.value(coordinates[axis.key]) for axis in self.axes}
 
-
-def distribution(axis: Axis) -> FloatDistribution | CategoricalDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
-    if isinstance(axis, Choices):
-        return CategoricalDistribution(axis.words)
-    return FloatDistribution(axis.coordinate(axis.low), axis.coordinate(axis.high))
+    def _distribution(self, axis: Axis) -> BaseDistribution:
+        if isinstance(axis, Choices):
+            return self.optuna.distributions.CategoricalDistribution(axis.words)
+        ends = axis.coordinate(axis.low), axis.coordinate(axis.high)
+        return self.optuna.distributions.FloatDistribution(*ends)
 
 
 def _repeated(trials: list[optuna.trial.FrozenTrial]) -> set[int]:

@@ -1,18 +1,21 @@
-"""The trials of a sweep in words: one line each, and the best of them in a table."""
+"""A sweep in words: how far it is, a line for each trial, and the best of them in a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from cavity.studies.progress import JobBars
+from cavity.studies.sweep.folder import Sweep
+from cavity.studies.sweep.importance import Importance
+from cavity.studies.sweep.plan import Plan
+from cavity.studies.sweep.running import Listener
 from cavity.studies.sweep.space import in_words
-
-if TYPE_CHECKING:
-    from cavity.studies.sweep.folder import Sweep
-    from cavity.studies.sweep.importance import Importance
-    from cavity.studies.sweep.plan import Plan
-    from cavity.studies.sweep.study import Trial
+from cavity.studies.sweep.study import Trial
 
 #: Rows of the table.
 SHOWN = 10
@@ -94,3 +97,35 @@ def described(sweep: Sweep) -> str:
         f"{Path(config.dataset).name}: {plan.sizes.train} samples to train on, {plan.sizes.validation} held out, "
         f"{config.algorithm}, {config.epochs} epochs, {plan.trials} trials over {ranges}, in {sweep.path}"
     )
+
+
+class Display(Listener):
+    """Shows a sweep of which ``done`` trials are over: bars in a terminal, a line for each trial everywhere."""
+
+    def __init__(self, console: Console, plan: Plan, done: int) -> None:
+        self.plan, self.done, self.bars = plan, done, JobBars(console)
+
+    def shown(self) -> AbstractContextManager[None]:
+        return self.bars.shown("trials", self.plan.trials, self.done)
+
+    def begin(self, number: int, values: dict[str, Any]) -> None:
+        self.bars.begin(str(number), f"trial {number}", shown_values(values))
+
+    def advance(self, number: int, epoch: int) -> None:
+        self.bars.advance(str(number), epoch / self.plan.config.epochs)
+
+    def end(self, trial: Trial, best: Trial | None) -> None:
+        self.done += 1
+        self.bars.end(str(trial.number))
+        result = self.plan.shown(trial.value)
+        words = {
+            "complete": result,
+            "pruned": f"{result}, pruned after {max(trial.curve, default=0)} epochs",
+            "diverged": f"diverged: {trial.reason}",
+            "failed": f"FAILED: {trial.reason}",
+        }
+        parts = [f"trial {trial.number} ({self.done}/{self.plan.trials})", words[trial.state]]
+        parts.append(shown_values(trial.values))
+        if best is not None:
+            parts.append("best so far" if best.number == trial.number else f"best {self.plan.shown(best.value)}")
+        self.bars.say("  ".join(part for part in (*parts, self.bars.left()) if part))
