@@ -20,6 +20,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         _work(sweep, args)
     except KeyboardInterrupt:
         if not args.quiet:
-            print(f"stopped; go on with: cavity sweep --resume {sweep.path}")
+            say(f"stopped; go on with: cavity sweep --resume {sweep.path}")
         return INTERRUPTED
     return _publish(sweep, args)
 
@@ -169,8 +170,6 @@ def _work(sweep: Sweep, args: argparse.Namespace) -> None:
 
 def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
     """Draw the picture, show the best trials, and say what to do with them."""
-    from rich.console import Console
-
     from cavity.studies.sweep.folder import BEST, PICTURE, best
     from cavity.studies.sweep.plot import save_picture
     from cavity.studies.sweep.table import mattered, summary, table
@@ -189,5 +188,5 @@ def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
             f"best: trial {first.number}, validation {plan.words} {plan.shown(first.value)}; train it on the whole "
             f"training set with: cavity train --config {sweep.path / BEST} --out RUN"
         )
-    Console(markup=False, highlight=False).print("\n".join(lines), soft_wrap=True)
+    say("\n".join(lines))
     return FAILED if first is None else 0

@@ -13,6 +13,7 @@ from cavity.data import Dataset
 from cavity.engine.compiling import compiler_problem
 from cavity.studies.bench.contenders import NEED_COMPILER, default
 from cavity.studies.bench.options import Options
+from cavity.util.text import shown
 
 RANDOM = "random"
 DEFAULT_DATASET = "fashion-mnist"
@@ -47,7 +48,7 @@ def prepare(args: Options, say: Callable[[str], object]) -> Field:
     sizes = [found.n_features, *args.hidden, 1 if args.two_class else found.n_classes]
     train = found.x_train.to(args.device), found.y_train.to(args.device)
     test = found.x_test.to(args.device), found.y_test.to(args.device)
-    return Field(names, sizes, found.name, train, test, compile=problem is None)
+    return Field(names, sizes, shown(found.name), train, test, compile=problem is None)
 
 
 def dataset(name: str | None, data_dir: str | None, two_class: bool) -> Dataset:

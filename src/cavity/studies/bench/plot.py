@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cavity.core.algorithms import ALGORITHMS
 from cavity.studies.bench import paper
 from cavity.studies.bench.contenders import names, title_of
+from cavity.util.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +36,11 @@ def paper_curves() -> Curves:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Write the picture in the format of the file's suffix."""
+    """Write the picture in the format of the file's suffix, PNG where it has none."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from cavity.report.plots import rendered
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
@@ -46,7 +49,7 @@ def draw(result: Result, path: Path) -> None:
     _half(ours, curves(result), f"cavity: {network}, {result.dataset}\n{result.machine}")
     _half(theirs, paper_curves(), f"paper: {papers}, fashion-mnist\n{paper.MACHINE}")
     ours.set_ylabel("seconds per epoch")
-    figure.savefig(path, dpi=150)
+    write_whole(path, rendered(figure, path.suffix[1:].lower() or "png", dpi=150))
 
 
 def _half(axes: Axes, lines: Curves, title: str) -> None:

@@ -15,6 +15,8 @@ from cavity.studies.experiments.scale import Request
 from cavity.studies.experiments.select import groups
 from cavity.studies.experiments.store import Store
 from cavity.training.display import say
+from cavity.util.files import write_whole
+from cavity.util.regular import own_folder
 
 __all__ = ["Request", "reproduce"]
 
@@ -39,12 +41,12 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
         say(console, f"{store.folder} has no finished cell of scale {scale}")
         return
     parts = {"": records} if experiment.datasets_beside else groups(records, lambda record: record.cell.setup.dataset)
-    tables, paths = [], [store.folder / TABLE]
+    tables, paths = [], [own_folder(store.folder) / TABLE]
     for dataset, part in parts.items():
         head, tail = ("", "") if len(parts) == 1 else (f"Data: {dataset}.\n\n", f"-{dataset}")
         tables.append(head + experiment.table(part))
         paths += save(experiment.plot(part), store.folder / f"{experiment.name}{tail}")
     text = "\n\n".join(tables)
-    paths[0].write_text(text + "\n", encoding="utf-8")
+    write_whole(paths[0], f"{text}\n".encode())
     say(console, text)
     say(console, "written: " + ", ".join(map(str, paths)))

@@ -7,6 +7,7 @@ with a seed of its own, so that a sweep of one job comes to the same trials whet
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cavity.studies.sweep.space import Choices
+from cavity.util.files import write_whole
+from cavity.util.regular import require_own
 
 if TYPE_CHECKING:
     import optuna
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from cavity.studies.sweep.space import Axis
 
 STUDY = "cavity"
+#: What SQLite adds to the name of a data base for the files it keeps beside it.
+SQLITE = ("", "-journal", "-wal", "-shm")
 #: Trials before the sampler learns from them, and trials that must be finished before another is pruned.
 RANDOM_TRIALS, FINISHED_TRIALS = 10, 5
 #: Pruning begins after this share of the epochs: a large ρ gains early and loses late.
@@ -57,12 +62,12 @@ def require_optuna() -> None:
 
 def create_study(path: Path, plan: Plan) -> None:
     """Make the data base, whole or not at all; the first trial will be what ``cavity train`` would do."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    with open_study(temporary, plan) as study:
-        usual = plan.usual()
-        study.study.enqueue_trial({a.key: a.coordinate(usual[a.name]) for a in plan.axes if a.holds(usual[a.name])})
-    temporary.rename(path)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / path.name
+        with open_study(made, plan) as study:
+            usual = plan.usual()
+            study.study.enqueue_trial({a.key: a.coordinate(usual[a.name]) for a in plan.axes if a.holds(usual[a.name])})
+        write_whole(path, made.read_bytes())
 
 
 @contextmanager
@@ -73,6 +78,8 @@ def open_study(path: Path, plan: Plan) -> Iterator[Study]:
     from sqlalchemy.engine import URL
     from sqlalchemy.exc import SQLAlchemyError
 
+    for suffix in SQLITE:
+        require_own(path.with_name(path.name + suffix))
     try:
         storage = optuna.storages.RDBStorage(URL.create("sqlite", database=str(path)).render_as_string())
         try:
