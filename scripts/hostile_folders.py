@@ -125,13 +125,13 @@ def cases(folder: Path) -> list[Case]:
     again = f"reproduce {NAME} --scale smoke --out results"
     add(f"results/{NAME}", (*RESULTS, *PICTURES, f"records/{record}"), f"{again} --tables")
     add(f"results/{NAME}", (*RESULTS, f"records/{record}", work, f"{work}/checkpoint.safetensors"), f"{again} --jobs 0")
-    if find_spec("optuna"):
+    if (folder / "sweep").exists():
         add("sweep", (*SWEEP, "sweep.png", "sweep.svg"), "sweep --resume sweep --quiet")
     return found
 
 
-def prepare(folder: Path) -> None:
-    """The originals: a run, its figures, results of an experiment and a finished sweep."""
+def prepare(folder: Path, sweeps: bool = True) -> None:
+    """The originals: a run, its figures, results of an experiment and, unless that is too slow, a finished sweep."""
     from cavity.report import write_plots
     from cavity.runs import Config, train
     from cavity.studies.experiments.running import Request, reproduce
@@ -144,7 +144,7 @@ def prepare(folder: Path) -> None:
     shutil.copy(run.path / "config.toml", folder / "in" / "best.toml")
     with contextlib.redirect_stdout(io.StringIO()):
         reproduce(NAME, Request("smoke"), folder / "results", jobs=0)
-    if find_spec("optuna"):
+    if sweeps and find_spec("optuna"):
         from cavity.studies import sweep
 
         short = tiny.replace(epochs=1, device="cpu")
@@ -154,8 +154,6 @@ def prepare(folder: Path) -> None:
 def place(case: Case, folder: Path, outside: Path) -> None:
     """Put something in the place of a file. A record that is computed again makes room for its work folder."""
     path = folder / case.place / case.name
-    for known in ("folder", "pipe", "file"):
-        (outside / known).unlink(missing_ok=True) if known != "folder" else shutil.rmtree(outside / known, True)
     (outside / "folder").mkdir(parents=True)
     (outside / "folder" / "kept").write_text("keep")
     os.mkfifo(outside / "pipe")
@@ -164,6 +162,7 @@ def place(case: Case, folder: Path, outside: Path) -> None:
         (folder / case.place / "records" / f"{Path(case.name).parts[1]}.json").unlink()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
+        shutil.copytree(path, outside / "folder", dirs_exist_ok=True)
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
     KINDS[case.kind](path, outside)
