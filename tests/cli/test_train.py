@@ -204,6 +204,28 @@ def test_plain_lines_show_what_was_learnt_on_the_way_where_nothing_was_measured(
     assert [record.test_error is None for record in open_run(tmp_path / "run").records] == [True, False, False]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_second_interrupt_within_a_write_leaves_no_temporary_file(tmp_path, capsys, monkeypatch):
+    """The first asks for an end after the step, the second comes while the checkpoint of that step is written."""
+    sync, syncs, path = os.fsync, [], tmp_path / "run"
+
+    def interrupting(descriptor):
+        syncs.append(descriptor)
+        if (path / "metrics.jsonl").exists():
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        sync(descriptor)
+
+    monkeypatch.setattr("cavity.util.files.os.fsync", interrupting)
+    assert main(["train", *TINY, "--out", str(path), "--checkpoint-seconds", "0"]) == 130
+    monkeypatch.undo()
+    assert syncs
+    assert not list(path.glob(".*.tmp"))
+    assert main(["train", *TINY, "--out", str(path), "--quiet"]) == 0
+    whole = train_run(tiny(), tmp_path / "whole")
+    assert_same_outcome(whole.path, path)
+
+
 def test_the_live_display(tmp_path, monkeypatch):
     monkeypatch.setattr("cavity.training.display.REFRESH", 0.0)
     text = io.StringIO()

@@ -7,11 +7,13 @@ import dataclasses
 import gzip
 import io
 import lzma
+import os
 import ssl
 import subprocess
 import tarfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -397,3 +399,53 @@ def test_archives_with_other_content_are_refused(server, tiny_archive, content, 
     with pytest.raises(DataError, match=reason):
         data.fetch("tiny")
     assert not tiny_archive.exists()
+
+
+def parts_of(tiny: Path) -> list[Path]:
+    return list(tiny.parent.glob("*.part"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+@pytest.mark.parametrize("put", [os.symlink, os.link], ids=["link", "other name"])
+def test_a_part_that_leads_elsewhere_is_not_written(server, tiny, tmp_path, put):
+    """The name of a part can be foreseen: in a folder that others fill, it may be a link."""
+    server.answers[PATH] = [cut(PACKED, 1000), lambda request: request.send_error(503)]
+    with pytest.raises(DataNotFound):
+        data.fetch("tiny")
+    (part,) = parts_of(tiny)
+    victim = tmp_path / "victim"
+    victim.write_bytes(PACKED[:500])
+    part.unlink()
+    put(victim, part)
+    server.answers[PATH] = [whole(PACKED)]
+    with pytest.raises(OSError, match=r"file\.bin could not be written \((is a symbolic link|has other names)"):
+        data.fetch("tiny")
+    assert victim.read_bytes() == PACKED[:500]
+    assert not tiny.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX's")
+def test_pipes_where_a_download_goes(server, tiny):
+    tiny.parent.mkdir(parents=True)
+    os.mkfifo(tiny)
+    server.answers[PATH] = [whole(PACKED)]
+    with pytest.raises(OSError, match=r"file\.bin could not be written \(is a named pipe, not a file\)"):
+        data.fetch("tiny")
+    tiny.unlink()
+    # Without its lock a download goes on: the digest guards the result.
+    os.mkfifo(tiny.with_name(f".{tiny.name}.lock"))
+    assert data.fetch("tiny") == [tiny]
+    assert tiny.read_bytes() == CONTENT
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+def test_a_file_that_is_a_link_is_replaced_and_its_target_kept(server, tiny, tmp_path):
+    tiny.parent.mkdir(parents=True)
+    (tmp_path / "victim").write_text("keep")
+    tiny.symlink_to(tmp_path / "nothing")
+    tiny.with_name(f".{tiny.name}.lock").symlink_to(tmp_path / "victim")
+    server.answers[PATH] = [whole(PACKED)]
+    assert data.fetch("tiny") == [tiny]
+    assert not tiny.is_symlink()
+    assert not (tmp_path / "nothing").exists()
+    assert (tmp_path / "victim").read_text() == "keep"

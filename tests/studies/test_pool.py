@@ -123,3 +123,27 @@ def test_a_ctrl_c_that_python_drops_is_heard_all_the_same(child):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    "put", [os.symlink, os.link, lambda victim, path: os.mkfifo(path)], ids=["link", "name", "pipe"]
+)
+def test_last_words_are_written_nowhere_else(child, tmp_path, put):
+    victim, errors = tmp_path / "victim", tmp_path / "errors.txt"
+    victim.write_text("keep")
+    put(victim, errors)
+    with (
+        pool("pool_child", 1) as workers,
+        pytest.raises(OSError, match=r"is a symbolic link|has other names|is a named pipe"),
+    ):
+        workers.start(errors)
+    assert victim.read_text() == "keep"
+
+
+def test_last_words_that_cannot_be_written_do_not_stop_the_child(child, tmp_path):
+    """A child that says more than a pipe holds would wait for somebody to read it."""
+    (child / "loud_child.py").write_text("import sys\nfor _ in range(5000):\n    print('x' * 99, file=sys.stderr)\n")
+    with pool("loud_child", 1) as workers:
+        worker = workers.start(tmp_path / "no such folder" / "errors.txt")
+        assert workers.next_message() == (worker, None)
+    assert worker.process.returncode == 0

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from cavity.cli.output import say, say_traceback
 from cavity.cli.parser import Parser, UsageError
 from cavity.util.text import nearest
 from cavity.util.version import __version__
@@ -40,6 +41,8 @@ def overview() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status: 0, 2 for an error of the user's, 130 when interrupted."""
+    if arguments is None:
+        sys.excepthook = say_traceback
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError, FloatingPointError) as error:
         if debug:
             raise
-        print(f"cavity: {describe(error)}", file=sys.stderr)
+        say(f"cavity: {describe(error)}", sys.stderr)
         return 2
 
 

@@ -63,10 +63,11 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from cavity.studies.bench import running
+    from cavity.util.files import write_whole
 
     result = running.run(Options(**{item.name: getattr(args, item.name) for item in fields(Options)}), Console())
     if args.json is not None:
-        args.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n", encoding="utf-8")
+        write_whole(args.json, f"{json.dumps(result.as_dict(), indent=1)}\n".encode())
     if args.plot is not None:
         from cavity.studies.bench.plot import draw
 

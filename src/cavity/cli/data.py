@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 
 
@@ -41,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
         else:
             places = where(name, args.data_dir)
             lines = [f"{'found  ' if place.found else 'missing'}  {place.path}" for place in places]
-        print("\n".join(lines) or f"{name} needs no file")
+        say("\n".join(lines) or f"{name} needs no file")
     return 0

@@ -13,6 +13,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from cavity.cli.output import say
+from cavity.util.text import shown
+
 if TYPE_CHECKING:
     from cavity.data import Dataset
     from cavity.runs.checkpoint import Task
@@ -77,10 +80,11 @@ def _show(result: Evaluation, title: str) -> None:
     numbers.add_row("negative log-likelihood", f"{result.nll:.4f}")
     numbers.add_row("expected calibration error", f"{result.ece:.4f}")
     numbers.add_row("Brier score", f"{result.brier:.4f}")
-    confusion = Table("", *(Column(name, justify="right") for name in result.classes), box=None, pad_edge=False)
-    for name, row in zip(result.classes, result.confusion, strict=True):
+    classes = [shown(name) for name in result.classes]
+    confusion = Table("", *(Column(name, justify="right") for name in classes), box=None, pad_edge=False)
+    for name, row in zip(classes, result.confusion, strict=True):
         confusion.add_row(name, *(str(count) if count else "·" for count in row))
-    console.print(f"{title}: {result.samples} samples", soft_wrap=True)
+    say(f"{title}: {result.samples} samples")
     console.print(numbers)
-    console.print("\nconfusion matrix (rows: truth, columns: Bayesian prediction)", soft_wrap=True)
+    say("\nconfusion matrix (rows: truth, columns: Bayesian prediction)")
     console.print(confusion)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 
 FORMATS = ("onnx", "packed", "c")
@@ -47,5 +48,5 @@ def run(args: argparse.Namespace) -> int:
         written = to_c(trained, args.out, prefix=args.prefix, force=args.force)
     else:
         written = to_onnx(trained, args.out, method=args.method or "point", force=args.force)
-    print(", ".join(f"{path} ({path.stat().st_size} bytes)" for path in written))
+    say(", ".join(f"{path} ({path.stat().st_size} bytes)" for path in written))
     return 0

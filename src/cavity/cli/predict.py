@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cavity.cli.output import say
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         point = class_index(net, net.predict(samples.x))
     write = as_csv if out.suffix.lower() == ".csv" else as_npz
     write_whole(out, write(samples.names, probabilities, point, task.classes))
-    print(f"{len(samples.x)} predictions in {out}")
+    say(f"{len(samples.x)} predictions in {out}")
     return 0
 
 

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from cavity.cli.output import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``cavity report``."""
@@ -28,11 +30,11 @@ def run(args: argparse.Namespace) -> int:
     summaries = collect_all([open_run(path) for path in args.runs])
     for summary in summaries:
         for note in summary.notes:
-            print(f"{summary.name}: {note}", file=sys.stderr)
+            say(f"{summary.name}: {note}", sys.stderr)
     out = args.out or (args.runs[0] / "report.html" if len(args.runs) == 1 else Path("report.html"))
-    print(write_page(summaries, out))
+    say(write_page(summaries, out))
     if args.plots is not None:
         from cavity.report.plots import save_plots
 
-        print(f"{args.plots}: {len(save_plots(summaries, args.plots))} files")
+        say(f"{args.plots}: {len(save_plots(summaries, args.plots))} files")
     return 0

@@ -18,6 +18,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError, positive
 from cavity.studies.experiments import EXPERIMENTS, SCALES, Request
 
@@ -66,5 +67,5 @@ def run(args: argparse.Namespace) -> int:
         raise
     for failure in failures:
         details = f" (see {failure.details})" if failure.details.exists() else ""
-        print(f"failed: {failure.cell.key}: {failure.reason}{details}")
+        say(f"failed: {failure.cell.key}: {failure.reason}{details}")
     return 1 if failures else 0

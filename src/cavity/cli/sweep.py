@@ -20,6 +20,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         _work(sweep, args)
     except KeyboardInterrupt:
         if not args.quiet:
-            print(f"stopped; go on with: cavity sweep --resume {sweep.path}")
+            say(f"stopped; go on with: cavity sweep --resume {sweep.path}")
         return INTERRUPTED
     return _publish(sweep, args)
 
@@ -180,5 +181,5 @@ def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
         "written: " + ", ".join(map(str, paths)),
         told,
     ]
-    print(sweep.path if args.quiet else "\n".join(words))
+    say(str(sweep.path) if args.quiet else "\n".join(words))
     return FAILED if first is None else 0

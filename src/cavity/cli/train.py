@@ -20,6 +20,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
 from cavity.runs.options import value_types
@@ -126,22 +127,22 @@ def run(args: argparse.Namespace) -> int:
     trainer, path, epochs = session.trainer, session.run.path, session.run.config.epochs
     # Of several processes one speaks.
     args.quiet = args.quiet or not session.leads
-    say = (lambda text: None) if args.quiet else print
+    tell = (lambda text: None) if args.quiet else say
     if session.run.finished:
-        say(f"{path} has done all its {epochs} epochs; --epochs moves the end")
+        tell(f"{path} has done all its {epochs} epochs; --epochs moves the end")
         return 0
     _train(session, args)
     if args.quiet and session.leads:
         print(path)
     if trainer.epoch < epochs:
-        say(f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {path}")
+        tell(f"stopped in epoch {trainer.epoch + 1}; go on with: cavity train --resume {path}")
         return INTERRUPTED
     if session.leads:
         from cavity.report import write
         from cavity.runs.folder import REPORT, open_run
 
         last, page = trainer.history[-1], write([open_run(path)], path / REPORT)
-        say(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
+        tell(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
     return 0
 
 
@@ -175,8 +176,9 @@ def _train(session: Session, args: argparse.Namespace) -> None:
         if args.tensorboard and session.leads:
             from cavity.runs.tensorboard import TensorBoard
             from cavity.runs.training import TENSORBOARD
+            from cavity.util.regular import own_folder
 
-            board = TensorBoard(session.run.path / TENSORBOARD, len(session.run.records))
+            board = TensorBoard(own_folder(session.run.path / TENSORBOARD), len(session.run.records))
             callbacks.append(stack.enter_context(contextlib.closing(board)))
         if not args.quiet:
             callbacks.append(stack.enter_context(_display(session)))
@@ -189,7 +191,7 @@ def _display(session: Session) -> Any:
     from cavity.training.display import LiveDisplay, PlainDisplay
 
     console, config = Console(markup=False, highlight=False), session.run.config
-    console.print(f"{Path(config.dataset).name}: {describe(session)}", soft_wrap=True)
+    say(f"{Path(config.dataset).name}: {describe(session)}")
     if console.is_terminal:
         return LiveDisplay(console, config.epochs, session.steps_per_epoch)
     return PlainDisplay(console, config.epochs)

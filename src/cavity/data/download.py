@@ -24,11 +24,12 @@ from urllib.parse import urljoin, urlsplit
 import pooch
 import requests
 import urllib3
-from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cavity.data.errors import DataError
+from cavity.util.locks import held
+from cavity.util.regular import NotAFile, open_own, require_replaceable
 
 TIMEOUT = 20.0
 ATTEMPTS = 3
@@ -106,7 +107,8 @@ def _transfer(session: Session, url: str, part: Path, limit: int, show: Callable
         total = have + int(length) if re.fullmatch(r"\d{1,18}", length) else None
         if total is not None and total > limit:
             raise DataError(f"{url}: refused {total:,} bytes where at most {limit:,} are expected")
-        with part.open("r+b" if have else "wb") as file:
+        with open_own(part, "r+b") as file:
+            file.truncate(have)
             file.seek(have)
             since, before = time.monotonic(), have
             # read1 hands over what has come: read would wait for a whole chunk, however slowly it comes.
@@ -129,7 +131,7 @@ def _transfer(session: Session, url: str, part: Path, limit: int, show: Callable
 def is_local(error: BaseException) -> TypeGuard[OSError]:
     """Whether an error is about the folder that a download goes to, not about the server."""
     # The errors of requests are OSErrors without a number.
-    return isinstance(error, OSError) and error.errno in LOCAL
+    return isinstance(error, NotAFile) or (isinstance(error, OSError) and error.errno in LOCAL)
 
 
 def _complete(url: str, part: Path, limit: int) -> None:
@@ -154,6 +156,7 @@ def download(url: str, target: Path, sha256: str | None, limit: int, unpack: Cal
     At most ``limit`` bytes are accepted; ``unpack`` turns them, in a file, into the content that pooch verifies.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
+    require_replaceable(target)
     part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
 
     def downloader(url: str, output_file: str, pooch: Any) -> None:
@@ -173,19 +176,17 @@ def download(url: str, target: Path, sha256: str | None, limit: int, unpack: Cal
     known, urls = {target.name: sha256}, {target.name: url}
     files = pooch.create(target.parent, base_url="", registry=known, urls=urls, retry_if_failed=retries)
     pooch.get_logger().setLevel(logging.WARNING)
-    # One process at a time: the others wait, then find the file there.
-    lock = FileLock(target.with_name(f".{target.name}.lock"))
-    # Some network file systems know no locks; the digest still guards the result there.
-    with contextlib.suppress(OSError):
-        lock.acquire()
-    try:
-        files.fetch(target.name, downloader=downloader)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(f"{url}: {error}") from error
-    except urllib3.exceptions.HTTPError as error:
-        raise ConnectionError(f"{url}: {type(error).__name__}: {error}") from error
-    finally:
-        lock.release()
+    with contextlib.ExitStack() as stack:
+        # One process at a time: the others wait, then find the file there. Some network file systems know no locks; the
+        # digest still guards the result there.
+        with contextlib.suppress(OSError):
+            stack.enter_context(held(target.with_name(f".{target.name}.lock"), wait=True))
+        try:
+            files.fetch(target.name, downloader=downloader)
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(f"{url}: {error}") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ConnectionError(f"{url}: {type(error).__name__}: {error}") from error
     return target

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from cavity.util.text import shown
+
 
 class DataError(ValueError):
     """A file is damaged, hostile, not what it claims to be, or does not hold what was asked for."""
@@ -20,8 +22,7 @@ def damaged(path: str | Path, reason: object) -> DataError:
 
     Either may quote what a stranger wrote; what would command a terminal is shown as its code.
     """
-    text = f"{path}: {reason}"
-    return DataError("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
+    return DataError(shown(f"{path}: {reason}"))
 
 
 @contextlib.contextmanager

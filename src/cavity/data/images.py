@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
 from cavity.data.raw import Part, Raw, encode_labels, split
+from cavity.util.regular import read_regular
 
 GREY = ("1", "L", "LA")
 COLOUR = ("RGB", "RGBA", "P", "PA")
@@ -45,7 +46,7 @@ def _decode(
         if path.stat().st_size > MAX_FILE:
             raise damaged(path, f"has {path.stat().st_size:,} bytes, more than {MAX_FILE:,}")
         # From memory: a file object reserves what a damaged chunk declares, up to 4 GiB, before it reads.
-        with Image.open(io.BytesIO(path.read_bytes()), formats=("PNG",)) as image:
+        with Image.open(io.BytesIO(read_regular(path)), formats=("PNG",)) as image:
             if math.prod(image.size) > MAX_PIXELS:
                 raise damaged(path, f"is {image.width}×{image.height}, more than {MAX_PIXELS:,} pixels")
             if image.mode not in GREY + COLOUR:

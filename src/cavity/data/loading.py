@@ -10,7 +10,7 @@ from cavity.data.errors import DataNotFound, damaged
 from cavity.data.places import Folder
 from cavity.data.readers import Request
 from cavity.data.registry import DEFAULT, SOURCES, names, split_name
-from cavity.util.text import nearest
+from cavity.util.text import nearest, shown
 
 if TYPE_CHECKING:
     from cavity.data.dataset import Dataset
@@ -54,10 +54,12 @@ def load(
     name, is_permuted = split_name(text)
     source = SOURCES.get(name)
     if generator_options and (source is None or not source.generated):
-        raise TypeError(f"{text} takes no option {', '.join(generator_options)}; only generators have options")
+        raise TypeError(
+            f"{shown(text)} takes no option {shown(', '.join(generator_options))}; only generators have options"
+        )
     if source is not None:
         if label is not None:
-            raise TypeError(f"label is {label!r}, but {text} has no label column; only tables have")
+            raise TypeError(f"label is {label!r}, but {shown(text)} has no label column; only tables have")
         raw = source.read(source, Request(data_dir, seed, test_fraction, generator_options))
     else:
         raw = _load_path(Path(text).expanduser(), label, test_fraction, seed)
@@ -72,12 +74,12 @@ def _load_path(path: Path, label: str | None, test_fraction: float, seed: int) -
 
     if not path.exists():
         hint = nearest(str(path), names())
-        raise DataNotFound(f"{path}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")
+        raise DataNotFound(f"{shown(path)}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")
     suffix = path.suffix.lower() if path.is_file() else ""
     if suffix in (".csv", ".parquet"):
         return tables.load_table(path, label, test_fraction, seed)
     if label is not None:
-        raise TypeError(f"label is {label!r}, but {path} has no label column; only .csv and .parquet have")
+        raise TypeError(f"label is {label!r}, but {shown(path)} has no label column; only .csv and .parquet have")
     if path.is_dir():
         return images.load_folder(path, test_fraction, seed)
     if suffix == ".npz":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
 from cavity.data.raw import Part, Raw, Samples, encode_labels, split
+from cavity.util.regular import open_regular
 
 MAX_HEADER = 10_000
 CHANNEL_COUNTS = (1, 3, 4)
@@ -47,7 +48,7 @@ def read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
     arrays: dict[str, NDArray[np.generic]] = {}
     # zipfile, Python's parser and NumPy raise a different exception in nearly every place, MemoryError for a header
     # nested too deeply among them; memory itself is bounded by check_expansion.
-    with reading(path, ".npz file", Exception), zipfile.ZipFile(path) as archive:
+    with reading(path, ".npz file", Exception), open_regular(path) as file, zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         check_expansion(path, path.stat().st_size, sum(member.file_size for member in members))
         for member in members:

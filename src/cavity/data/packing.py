@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from cavity.data.errors import damaged, reading
 from cavity.data.registry import KnownFile, Source
+from cavity.util.regular import open_regular
 
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -73,7 +74,7 @@ def check_size(path: str | Path, content: bytes, file: KnownFile) -> bytes:
 def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a plain, gzip or xz file, of which at most ``limit`` + 1 bytes are read."""
     try:
-        with path.open("rb") as raw, _open(raw) as stream:
+        with open_regular(path) as raw, _open(raw) as stream:
             is_xz = stream is raw and raw.peek(6).startswith(XZ_MAGIC)
             return _unxz(raw.read(), limit) if is_xz else stream.read(limit + 1)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -115,7 +116,7 @@ def iterate_archive(path: Path, source: Source) -> Iterator[tuple[KnownFile, byt
     """The known files of a packed tar, verified, each as soon as it comes by; nothing is written to disk."""
     wanted = {file.name: file for file in source.files}
     errors = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError)
-    with reading(path, "archive", *errors), path.open("rb") as raw, _open(raw) as stream:
+    with reading(path, "archive", *errors), open_regular(path) as raw, _open(raw) as stream:
         limited = _Limited(path, stream, source.total_size + ARCHIVE_OVERHEAD)
         with tarfile.open(fileobj=limited, mode="r|", errorlevel=2) as archive:
             for count, member in enumerate(archive):

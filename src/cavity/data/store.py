@@ -12,6 +12,7 @@ from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, check_size, ite
 from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find
 from cavity.data.registry import KnownFile, Source, known
 from cavity.util.files import write_whole
+from cavity.util.regular import read_regular
 
 
 def _destination(source: Source, data_dir: Folder) -> Path:
@@ -80,7 +81,7 @@ def _download_archive(source: Source, name: str, folder: Path) -> Path:
     def unpack(path: Path) -> bytes:
         for _ in iterate_archive(path, source):
             pass
-        return path.read_bytes()
+        return read_regular(path)
 
     return _download(source, name, folder / name, None, source.total_size + ARCHIVE_OVERHEAD, unpack)
 
@@ -104,7 +105,7 @@ def contents(name: str, data_dir: Folder = None) -> dict[str, bytes]:
         if not any(path.suffix == ".xz" for path in paths):
             return {file.name: content for file, content in unpacked}
     with contextlib.suppress(OSError, DataError):
-        return {file.name: check_content(_kept(file), _kept(file).read_bytes(), file) for file in source.files}
+        return {file.name: check_content(_kept(file), read_regular(_kept(file)), file) for file in source.files}
     found = {}
     for file, content in unpacked:
         found[file.name] = content

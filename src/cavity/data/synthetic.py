@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.data.raw import Part, Raw, Statistics
+from cavity.util.text import shown
 
 _TEACHER, _TRAIN, _TEST, _FEATURES = range(4)
 _CHOICES = {
@@ -187,7 +188,7 @@ def generate(name: str, seed: int, options: dict[str, Any]) -> Raw:
     """The data of a generator; an unknown option is an error that lists those there are."""
     unknown = sorted(set(options) - set(option_names(name)))
     if unknown:
-        raise TypeError(f"{name} has no option {', '.join(unknown)}; it has {', '.join(option_names(name))}")
+        raise TypeError(f"{name} has no option {shown(', '.join(unknown))}; it has {', '.join(option_names(name))}")
     if "teacher_hidden" in options:
         options = {**options, "teacher_hidden": tuple(options["teacher_hidden"])}
     return GENERATORS[name](**options).generate(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from cavity.data.errors import damaged, reading
 from cavity.data.packing import check_expansion
 from cavity.data.raw import Raw, encode_labels, split
+from cavity.util.regular import open_regular, require_regular
 
 LABEL_NAMES = ("label", "target", "y", "class")
 DELIMITERS = (",", ";", "\t")
@@ -48,7 +50,8 @@ def _is_number(text: str) -> bool:
 
 def scan_csv(path: Path, choose: Choose) -> Columns:
     """A table with a header line; its labels are text."""
-    with reading(path, "table", OSError, ValueError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
+    with reading(path, "table", OSError, ValueError, csv.Error), open_regular(path) as raw:
+        file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         first = file.readline(1 << 20)
         delimiter = max(DELIMITERS, key=first.count)
         file.seek(0)
@@ -90,6 +93,7 @@ def scan_parquet(path: Path, choose: Choose) -> Columns:
     except ImportError as error:
         raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
     with reading(path, "parquet file", OSError, ValueError, TypeError, LookupError, pa.ArrowException):
+        require_regular(path)
         schema = pq.read_schema(path)
         names, types = list(schema.names), list(schema.types)
         features, target = choose(names)

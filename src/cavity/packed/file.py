@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from cavity.packed.description import Description, InputCode, Weights
 from cavity.packed.network import PackedNetwork
+from cavity.util.regular import open_regular
 
 MAGIC = b"\x89CAVITY\n"
 VERSION = 1
@@ -69,7 +70,7 @@ def dumps(description: Description) -> bytes:
 def load(path: str | os.PathLike[str]) -> PackedNetwork:
     """The network in a file; PackedError if the file is not a valid packed network."""
     path = Path(path)
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         preamble = stream.read(PREAMBLE.size)
         _check_preamble(preamble, str(path))
         content = preamble + stream.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from cavity.report.overview import sections
 from cavity.report.palette import LIGHT
 from cavity.report.summary import Floats, RunSummary
 from cavity.report.wording import fixed, share
+from cavity.util.files import write_whole
 
 INK, RULE, BASE, ALARM, ON_COLOUR = "#1c2430", "#d5dae1", "#98a2b0", "#c2410c", "#ffffff"
 #: Text stays text in SVG, a dollar in a name begins no formula, and files do not change when nothing else does.
@@ -58,7 +60,6 @@ def save_plots(runs: Sequence[RunSummary], folder: str | os.PathLike[str]) -> li
 
 def save(figure: Figure, folder: Path) -> list[Path]:
     """One figure in both formats, with its title and legend."""
-    png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))
     with styled():
         sheet = draw(figure.content)
         sheet.set_layout_engine("constrained")
@@ -67,9 +68,22 @@ def save(figure: Figure, folder: Path) -> list[Path]:
             sheet.axes[0].legend(frameon=False, fontsize=8)
         for artist in sheet.findobj(lambda one: one.get_gid() is not None):
             artist.set_gid(None)
-        sheet.savefig(png, dpi=DOTS_PER_INCH)
-        sheet.savefig(svg, metadata={"Date": None})
+        return write_sheet(sheet, folder / figure.key, DOTS_PER_INCH)
+
+
+def write_sheet(sheet: Sheet, stem: Path, dots_per_inch: int) -> list[Path]:
+    """Write STEM.png and STEM.svg, each in one rename."""
+    png, svg = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg"))
+    write_whole(png, rendered(sheet, "png", dpi=dots_per_inch))
+    write_whole(svg, rendered(sheet, "svg", metadata={"Date": None}))
     return [png, svg]
+
+
+def rendered(sheet: Sheet, kind: str, **options: Any) -> bytes:
+    """The content of a file of that kind."""
+    stream = io.BytesIO()
+    sheet.savefig(stream, format=kind, **options)
+    return stream.getvalue()
 
 
 @contextmanager

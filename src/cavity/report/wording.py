@@ -9,8 +9,8 @@ from collections.abc import Sequence
 MISSING = "—"
 #: From here on, digits are counted by a power of ten.
 LARGE = 1e6
-#: Control characters, which neither HTML nor XML allows, escaped or not.
-FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+#: Control characters, which neither HTML nor XML allows, escaped or not, and bytes of a file's name that are no text.
+FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def fixed(value: float | None, digits: int, unit: str = "") -> str:

@@ -25,6 +25,8 @@ from torch import Tensor, nn
 
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
+from cavity.util.regular import open_regular
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
@@ -91,7 +93,7 @@ class Checkpoint:
                     raise ValueError(f"the trainer's {missing[0]} is not in it")
                 trainer.load_state_dict(_filled(dict(self.trainer), trainer.state_dict()))
         except UNREADABLE as error:
-            reason = " ".join(str(error).split())
+            reason = shown(" ".join(str(error).split()))
             raise CheckpointError(f"{self.path}: does not fit the network it is loaded into: {reason}") from error
 
     def _require_kinds(self, net: nn.Module) -> None:
@@ -166,10 +168,10 @@ def _entry(digest: str) -> bytes:
 def load_checkpoint(path: AnyPath) -> Checkpoint:
     """Read and verify a checkpoint; CheckpointError says what is wrong with it."""
     path = Path(path)
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         length = stream.read(LENGTH_BYTES)
         size = int.from_bytes(length, "little")
-        if len(length) < LENGTH_BYTES or size > min(MAX_HEADER, path.stat().st_size):
+        if len(length) < LENGTH_BYTES or size > min(MAX_HEADER, os.fstat(stream.fileno()).st_size):
             raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was cut short")
         head = stream.read(size)
         metadata = _metadata(path, head)
@@ -182,7 +184,7 @@ def load_checkpoint(path: AnyPath) -> Checkpoint:
     try:
         return _assembled(path, safetensors.torch.load(length + head + body), metadata)
     except UNREADABLE as error:
-        raise CheckpointError(f"{path}: is not a readable checkpoint: {error}") from error
+        raise CheckpointError(f"{path}: is not a readable checkpoint: {shown(error)}") from error
 
 
 def _metadata(path: Path, head: bytes) -> dict[str, str]:

@@ -10,12 +10,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from cavity.data.registry import split_name
 from cavity.runs.options import Names, Options, option
 from cavity.training.recipes import ANNEALED, PAPER, recipe_for
+from cavity.util.regular import open_regular
 
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
 #: key, which stands in a line.
@@ -118,7 +118,7 @@ class Config(Options):
 
         What the file of a run lacks is as it was in the version that wrote it; what a person left out is the default.
         """
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES or any(line.count(b".") > MAX_DOTS for line in content.splitlines()):
             limits = f"{MAX_BYTES} bytes, or {MAX_DOTS} dots in a line"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config, dense_weights, output_units
 from cavity.util.files import append_line, write_whole
+from cavity.util.regular import read_regular
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
@@ -39,13 +41,13 @@ class Run:
         from cavity.analysis.metrics import EpochRecord
 
         file = self.path / METRICS
-        content = file.read_bytes() if file.is_file() else b""
+        content = read_regular(file) if file.exists() else b""
         records: list[EpochRecord] = []
         for line in content.split(b"\n")[:-1]:
             try:
                 records.append(EpochRecord(**_checked(json.loads(line))))
             except (ValueError, TypeError, RecursionError) as error:
-                raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {error}") from error
+                raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {shown(error)}") from error
         return records
 
     @property
@@ -58,7 +60,7 @@ class Run:
         from cavity.runs.checkpoint import CheckpointError, load_checkpoint
 
         file = self.path / CHECKPOINT
-        if not file.is_file():
+        if not file.exists():
             raise FileNotFoundError(
                 f"{self.path} has no checkpoint yet: it was stopped before the first one. Go on with "
                 f"cavity train --resume {self.path}"
@@ -131,7 +133,7 @@ def line(record: EpochRecord) -> str:
 def open_run(path: str | os.PathLike[str]) -> Run:
     """The run in a folder; FileNotFoundError where there is none."""
     folder = Path(path)
-    if not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).exists():
         what = "has no config.toml, so it is no run" if folder.is_dir() else "is no folder"
         raise FileNotFoundError(f"{folder} {what}; a run is the folder that cavity train --out wrote")
     config = Config.from_toml(folder / CONFIG)

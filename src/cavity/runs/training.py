@@ -24,7 +24,8 @@ from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_da
 from cavity.runs.session import FREE, Session
 from cavity.training.callbacks import Callback
 from cavity.training.trainer import Trainer
-from cavity.util.files import new_folder, only_writer, require_free
+from cavity.util.files import held_names, new_folder, only_writer, require_free
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
@@ -35,7 +36,9 @@ TENSORBOARD = "tensorboard"
 
 
 def start(config: Config, out: AnyPath | None = None, *, force: bool = False, distributed: bool = False) -> Session:
-    """A new run in ``out``, by default a new folder below ``runs/``; without ``force``, ``out`` must be free.
+    """A new run in ``out``, by default a new folder below ``runs/``.
+
+    Without ``force``, ``out`` must be free, or hold the same run, killed before it kept anything of its training.
 
     ``distributed`` is for all processes that torchrun started; they must be given ``out``. When torchrun has started
     them again, the run that they had begun goes on.
@@ -51,13 +54,13 @@ def start(config: Config, out: AnyPath | None = None, *, force: bool = False, di
     config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
     config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
     trainer = make_trainer(config, dataset, distributed)
-    folder = new_folder(RUNS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
+    folder = new_folder(RUNS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
     run = Run(folder, config)
     if leads and not (again and _is_begun(run)):
-        if again:
-            _require_free(folder, force)
         folder.mkdir(parents=True, exist_ok=True)
         with only_writer(folder):
+            # Once more: loading takes a while, in which another process may have begun.
+            _require_free(folder, force, run)
             _clear(folder)
             run.write_config()
     if team is not None:
@@ -67,8 +70,9 @@ def start(config: Config, out: AnyPath | None = None, *, force: bool = False, di
 
 def _is_begun(run: Run) -> bool:
     """Whether its folder holds a run of the same configuration."""
-    there = (run.path / CONFIG).is_file()
-    return there and not run.config.differing(open_run(run.path).config.as_dict(), but=FREE)
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return not run.config.differing(open_run(run.path).config.as_dict(), but=FREE)
+    return False
 
 
 def reopen(
@@ -144,9 +148,17 @@ def with_absolute_paths(config: Config) -> Config:
     return config
 
 
-def _require_free(folder: Path, force: bool) -> None:
-    if not force or not folder.is_dir():
-        require_free(folder, CONFIG, "choose another --out, or overwrite it with --force")
+def _require_free(folder: Path, force: bool, run: Run | None = None) -> None:
+    """FileExistsError unless ``force``, or there is nothing but the beginning of the same ``run``, if that is known."""
+    if folder.is_dir() and (force or (_keeps_nothing(folder) and (run is None or _is_begun(run)))):
+        return
+    require_free(folder, CONFIG, "choose another --out, or overwrite it with --force")
+
+
+def _keeps_nothing(folder: Path) -> bool:
+    """Whether a run was killed before its first checkpoint: there is a configuration at most, and no record."""
+    metrics = folder / METRICS
+    return held_names(folder) <= {CONFIG, METRICS} and not (metrics.is_file() and metrics.stat().st_size)
 
 
 def _clear(folder: Path) -> None:

@@ -22,7 +22,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from cavity.util.files import append_line
 from cavity.util.processes import interruptible, threads_each
+from cavity.util.regular import require_own
 
 #: How many of a killed child's last lines are quoted. Of a traceback, the last line says it all.
 QUOTED = 3
@@ -52,8 +54,9 @@ class Worker:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.last_lines.append(line.strip())
-            with self.errors.open("a", encoding="utf-8") as stream:
-                stream.write(line)
+            # Whatever the disk says, the child must not wait for somebody to read what it said.
+            with suppress(OSError):
+                append_line(self.errors, line.rstrip("\n"))
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -99,6 +102,7 @@ class Pool:
 
     def start(self, errors: Path, *arguments: str) -> Worker:
         """A new child; what it says on stderr is added to ``errors``."""
+        require_own(errors)
         worker = Worker([sys.executable, "-m", self.module, *arguments], self.threads, errors, self.told)
         self.alive.append(worker)
         return worker

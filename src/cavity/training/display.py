@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cavity.training.callbacks import Callback
+from cavity.util.text import shown_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +59,8 @@ def bars(console: Console) -> Progress:
 
 
 def say(console: Console, text: str) -> None:
-    """One line as it is: names in it are not to be taken for markup."""
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    """Text as it is: names in it are not to be taken for markup, nor for commands to the terminal."""
+    console.print(shown_lines(text), soft_wrap=True, markup=False, highlight=False)
 
 
 def clamps(record: EpochRecord) -> list[str]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import struct
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,3 +197,69 @@ def test_the_test_set_is_not_looked_at():
     # Samples keep their labels.
     place = (data.x_train == held.x_test[0]).all(dim=1).nonzero()[0]
     assert data.y_train[place] == held.y_test[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX's")
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize(
+    "put", [os.symlink, os.link, lambda victim, path: os.mkfifo(path)], ids=["link", "name", "pipe"]
+)
+def test_a_data_base_is_written_nowhere_else(tmp_path, put, suffix):
+    """SQLite writes in place, follows links and waits for pipes."""
+    plan, path, victim = tiny_plan(), tmp_path / "sweep.db", tmp_path / "victim"
+    create_study(path, plan)
+    if suffix:
+        victim.write_bytes(b"keep")
+    else:
+        path.rename(victim)
+    before = victim.read_bytes()
+    put(victim, tmp_path / f"sweep.db{suffix}")
+    with pytest.raises(OSError, match=r"is a symbolic link|has other names|is a named pipe"), open_study(path, plan):
+        pass
+    assert victim.read_bytes() == before
+
+
+def test_a_data_base_is_made_whole_and_leaves_nothing(tmp_path):
+    create_study(tmp_path / "sweep.db", tiny_plan())
+    assert os.listdir(tmp_path) == ["sweep.db"]
+
+
+def foreign_journal(named: Path, pages: int) -> bytes:
+    """What SQLite takes for the rest of a transaction on several data bases, by its file format: a header without
+    records, then the name of the file that holds the names of all journals."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), str(named).encode()
+    head = magic + struct.pack(">IIIII", 0, 0, pages, 512, 4096)
+    lock_page, checksum = (1 << 30) // 4096 + 1, sum(name)
+    tail = struct.pack(">I", lock_page) + name + struct.pack(">II", len(name), checksum) + magic
+    return head.ljust(512, b"\0") + tail
+
+
+def test_a_journal_cannot_have_another_file_removed(tmp_path):
+    plan, path, victim = tiny_plan(), tmp_path / "sweep.db", tmp_path / "victim"
+    create_study(path, plan)
+    victim.write_text("keep")
+    journal = foreign_journal(victim, path.stat().st_size // 4096)
+    (tmp_path / "sweep.db-journal").write_bytes(journal)
+    with pytest.raises(OSError, match="belongs to several data bases"), open_study(path, plan):
+        pass
+    assert victim.read_text() == "keep"
+
+
+def test_the_journal_of_a_crash_is_still_rolled_back(tmp_path):
+    """What a killed sweep leaves is its own, and must not be refused."""
+    plan, path = tiny_plan(), tmp_path / "sweep.db"
+    create_study(path, plan)
+    program = """
+import os, signal, sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("PRAGMA cache_size = 1")
+held.execute("BEGIN EXCLUSIVE")
+held.execute("DELETE FROM trials")
+held.execute("CREATE TABLE filler (x)")
+held.executemany("INSERT INTO filler VALUES (?)", [("x" * 4000,)] * 50)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert (tmp_path / "sweep.db-journal").stat().st_size > 512
+    with open_study(path, plan) as study:
+        assert len(study.study.get_trials()) == 1

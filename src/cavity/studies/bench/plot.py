@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
+from cavity.report.plots import rendered
 from cavity.studies.bench import paper
 from cavity.studies.bench.contenders import names, title_of
 from cavity.studies.experiments.plots import COLOURS, DOTS_PER_INCH, finish, panels
+from cavity.util.files import write_whole
 
 if TYPE_CHECKING:
     from cavity.studies.bench.table import Result
@@ -34,11 +36,11 @@ def paper_curves() -> Curves:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Write the picture in the format of the file's suffix."""
+    """Write the picture in the format of the file's suffix, PNG where it has none."""
     network, papers = ("-".join(map(str, sizes)) for sizes in (result.network, paper.NETWORK))
     ours, theirs = f"cavity: {network}, {result.dataset}", f"paper: {papers}, fashion-mnist"
     figure = beside("Time per epoch", curves(result), f"{ours}\n{result.machine}", f"{theirs}\n{paper.MACHINE}")
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    write_whole(path, rendered(figure, path.suffix[1:].lower() or "png", dpi=DOTS_PER_INCH))
 
 
 def beside(title: str, ours: Curves, about: str, about_paper: str) -> Figure:

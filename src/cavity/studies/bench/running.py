@@ -19,6 +19,7 @@ from cavity.studies.bench.options import Options
 from cavity.studies.bench.table import Result, accuracy_table, describe, timing_table
 from cavity.studies.bench.timing import Pair, TimeToAccuracy, measure, time_to_accuracy
 from cavity.training.display import bars, say
+from cavity.util.text import shown
 
 #: The paper's batch size, at which time to accuracy is measured if it is among those asked for.
 PAPER_BATCH = 128
@@ -55,7 +56,7 @@ def prepare(args: Options, say: Callable[[str], object]) -> Field:
     sizes = [found.n_features, *args.hidden, 1 if args.two_class else found.n_classes]
     train = found.x_train.to(args.device), found.y_train.to(args.device)
     test = found.x_test.to(args.device), found.y_test.to(args.device)
-    return Field(names, sizes, found.name, train, test, compile=problem is None)
+    return Field(names, sizes, shown(found.name), train, test, compile=problem is None)
 
 
 def dataset(name: str | None, data_dir: str | None, two_class: bool) -> Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +18,8 @@ from matplotlib.figure import Figure
 from cavity.studies.experiments import EXPERIMENTS, Progress, Request, Size
 from cavity.studies.experiments.setup import Setup, summary, trained
 from cavity.util.files import only_writer, write_whole
-from cavity.util.text import nearest
+from cavity.util.regular import own_folder, read_regular
+from cavity.util.text import nearest, shown
 
 DIGEST = 8
 #: Where experiments are that share a module; the others are the EXPERIMENT of the module of their name.
@@ -119,14 +121,12 @@ class Store:
 
     def work_folder(self, cell: Cell) -> Path:
         """Made here, empty or with what an interrupted cell left."""
-        work = self._hidden() / cell.key
-        work.mkdir(exist_ok=True)
-        return work
+        return own_folder(self._hidden() / cell.key)
 
     def _hidden(self) -> Path:
-        hidden = self.folder / ".work"
-        hidden.mkdir(parents=True, exist_ok=True)
-        (hidden / ".gitignore").write_text("*\n", encoding="utf-8")
+        hidden = own_folder(own_folder(self.folder) / ".work")
+        if not os.path.lexists(hidden / ".gitignore"):
+            write_whole(hidden / ".gitignore", b"*\n")
         return hidden
 
     def only_writer(self) -> AbstractContextManager[None]:
@@ -142,14 +142,14 @@ class Store:
         shutil.rmtree(self.work_folder(record.cell))
 
     def _write(self, cell: Cell, content: bytes) -> None:
-        self.records_folder.mkdir(parents=True, exist_ok=True)
+        own_folder(own_folder(self.folder) / self.records_folder.name)
         write_whole(self.record_path(cell), content)
 
     def adopt(self, cell: Cell, siblings: Sequence[Store]) -> bool:
         """Take over the record of the same cell from an experiment that makes its records in the same way."""
         there = [sibling.record_path(cell) for sibling in siblings if sibling.is_finished(cell)]
         if there:
-            self._write(cell, there[0].read_bytes())
+            self._write(cell, read_regular(there[0]))
         return bool(there)
 
     def records(self, scale: str) -> list[Record]:
@@ -157,9 +157,9 @@ class Store:
         found = []
         for path in sorted(self.records_folder.glob("*.json")):
             try:
-                found.append(Record.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+                found.append(Record.from_dict(json.loads(read_regular(path).decode())))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                raise ValueError(f"{path}: is not a record of an experiment: {error}") from error
+                raise ValueError(f"{path}: is not a record of an experiment: {shown(error)}") from error
         return [record for record in found if record.cell.scale == scale]
 
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cavity.core.algorithms import ALGORITHMS
 from cavity.report.palette import LIGHT
-from cavity.report.plots import STYLE
+from cavity.report.plots import STYLE, write_sheet
 from cavity.studies.experiments.experiment import Records
 from cavity.studies.experiments.table import settings
 
@@ -55,11 +55,8 @@ def sheet(title: str, records: Records, count: int = 1, columns: int = 3) -> tup
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write STEM.png and STEM.svg."""
-    png, svg = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg"))
     with matplotlib.rc_context(STYLE):
-        figure.savefig(png, dpi=DOTS_PER_INCH)
-        figure.savefig(svg, metadata={"Date": None})
-    return [png, svg]
+        return write_sheet(figure, stem, DOTS_PER_INCH)
 
 
 def band(axes: Axes, curves: Sequence[Sequence[float]], label: str, x: Sequence[float] = (), **style: Any) -> None:

@@ -22,7 +22,9 @@ from cavity.studies.experiments.table import groups
 from cavity.studies.pool import Worker, pool
 from cavity.studies.progress import JobBars
 from cavity.training.display import say
+from cavity.util.files import write_whole
 from cavity.util.processes import interruptible
+from cavity.util.regular import own_folder
 
 __all__ = ["Request", "reproduce"]
 
@@ -51,13 +53,13 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
         say(console, f"{store.folder} has no finished cell of scale {scale}")
         return
     parts = {"": records} if experiment.datasets_beside else groups(records, lambda record: record.cell.setup.dataset)
-    tables, paths = [], [store.folder / TABLE]
+    tables, paths = [], [own_folder(store.folder) / TABLE]
     for dataset, part in parts.items():
         head, tail = ("", "") if len(parts) == 1 else (f"Data: {dataset}.\n\n", f"-{dataset}")
         tables.append(head + experiment.table(part))
         paths += save(experiment.plot(part), store.folder / f"{experiment.name}{tail}")
     text = "\n\n".join(tables)
-    paths[0].write_text(text + "\n", encoding="utf-8")
+    write_whole(paths[0], f"{text}\n".encode())
     say(console, text)
     say(console, "written: " + ", ".join(map(str, paths)))
 

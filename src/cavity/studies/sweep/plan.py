@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from cavity.runs.config import Config, completed
 from cavity.studies.sweep.space import Axis, Space, Widths
 from cavity.training.recipes import LAST_RHO
+from cavity.util.regular import read_regular
+from cavity.util.text import shown
 
 #: What trials are judged by, on the validation set: what it is called in the record of an epoch, and in words.
 OBJECTIVES = {
@@ -109,12 +111,12 @@ class Plan:
     def from_toml(cls, path: Path) -> Plan:
         """Read ``sweep.toml``."""
         try:
-            values = tomllib.loads(path.read_bytes().decode())
+            values = tomllib.loads(read_regular(path).decode())
             config = Config().replace(**Config.as_before(values.pop("config")))
             space = Space.from_dict(values.pop("space"))
             return cls(config, space, Sizes(**values.pop("sizes")), **values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path}: is not the plan of a sweep: {error}") from error
+            raise ValueError(f"{path}: is not the plan of a sweep: {shown(error)}") from error
 
 
 def make_plan(

@@ -13,6 +13,7 @@ from cavity.studies.sweep.plan import TRIALS, VALIDATION, make_plan
 from cavity.studies.sweep.space import Space
 from cavity.studies.sweep.study import Study, Trial, create_study, open_study, require_optuna
 from cavity.util.files import new_folder, only_writer, require_free
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     import optuna
@@ -86,7 +87,7 @@ def prepare(
     data = load_data(config)
     shape = len(data.x_train), data.n_features, data.n_classes
     plan = make_plan(config, space or Space(), *shape, validation, **options)
-    folder = new_folder(SWEEPS, f"{Path(config.dataset).stem}-{config.algorithm}") if out is None else Path(out)
+    folder = new_folder(SWEEPS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     sweep = Sweep(folder, plan)
     with only_writer(folder):

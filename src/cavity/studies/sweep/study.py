@@ -7,6 +7,8 @@ with a seed of its own, so that a sweep of one job comes to the same trials whet
 
 from __future__ import annotations
 
+import errno
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +20,18 @@ import numpy as np
 
 from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.space import Axis, Choices
+from cavity.util.files import write_whole
+from cavity.util.regular import NotAFile, read_regular, require_own
 
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
 STUDY = "cavity"
+#: What SQLite adds to the name of a data base for the files it keeps beside it.
+SQLITE = ("", "-journal", "-wal", "-shm")
+#: The last bytes of a journal that names another file.
+SEVERAL = bytes.fromhex("d9d505f920a163d7")
 #: Trials before the sampler learns from them, and trials that must be finished before another is pruned.
 RANDOM_TRIALS, FINISHED_TRIALS = 10, 5
 #: Pruning begins after this share of the epochs: a large ρ gains early and loses late.
@@ -55,12 +63,12 @@ def require_optuna() -> None:
 
 def create_study(path: Path, plan: Plan) -> None:
     """Make the data base, whole or not at all; the first trial will be what ``cavity train`` would do."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    with open_study(temporary, plan) as study:
-        usual = plan.usual()
-        study.study.enqueue_trial({a.key: a.coordinate(usual[a.name]) for a in plan.axes if a.holds(usual[a.name])})
-    temporary.rename(path)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / path.name
+        with open_study(made, plan) as study:
+            usual = plan.usual()
+            study.study.enqueue_trial({a.key: a.coordinate(usual[a.name]) for a in plan.axes if a.holds(usual[a.name])})
+        write_whole(path, made.read_bytes())
 
 
 @contextmanager
@@ -71,6 +79,7 @@ def open_study(path: Path, plan: Plan) -> Iterator[Study]:
     from sqlalchemy.engine import URL
     from sqlalchemy.exc import SQLAlchemyError
 
+    _require_harmless(path)
     try:
         storage = optuna.storages.RDBStorage(URL.create("sqlite", database=str(path)).render_as_string())
         try:
@@ -83,6 +92,19 @@ def open_study(path: Path, plan: Plan) -> Iterator[Study]:
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         said = str(error.__cause__ or error).splitlines()[0]
         raise OSError(f"{path} could not be read or written: {said}") from error
+
+
+def _require_harmless(path: Path) -> None:
+    """OSError where SQLite would write, wait for or remove anything but the data base and what belongs to it."""
+    for suffix in SQLITE:
+        require_own(path.with_name(path.name + suffix))
+    journal = path.with_name(path.name + SQLITE[1])
+    # The journal of a transaction on several data bases ends with the name of a file that is removed after a crash,
+    # whatever file that is. Ours is only ever of one.
+    if journal.exists() and read_regular(journal).endswith(SEVERAL):
+        raise NotAFile(
+            errno.EINVAL, "belongs to several data bases, so it is not of this sweep: remove it", str(journal)
+        )
 
 
 @contextmanager
