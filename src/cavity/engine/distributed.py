@@ -38,6 +38,15 @@ class LostProcess(ConnectionError):
     """Another process of the job died or stopped answering."""
 
 
+def digest_of(tensors: Iterable[Tensor]) -> str:
+    """SHA-256 of shapes, types and bytes."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(str((tensor.shape, tensor.dtype)).encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy())
+    return digest.hexdigest()
+
+
 def launched() -> bool:
     """Whether torchrun started this process."""
     return dist.is_available() and dist.is_torchelastic_launched()
@@ -156,13 +165,9 @@ class Team:
 
     def require_same(self, what: str, tensors: Iterable[Tensor]) -> None:
         """ValueError in all processes unless the tensors hold the same bytes in all of them."""
-        digest = hashlib.sha256()
-        for tensor in tensors:
-            digest.update(str((tensor.shape, tensor.dtype)).encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         found: list[str] = [""] * self.size
         with self._contact():
-            dist.all_gather_object(found, digest.hexdigest())
+            dist.all_gather_object(found, digest_of(tensors))
         others = [rank for rank, theirs in enumerate(found) if theirs != found[0]]
         if others:
             raise ValueError(

@@ -14,16 +14,20 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from cavity.analysis import metrics
 from cavity.analysis.uncertainty import draw_weights, predict_with
+from cavity.core.channels import GaussianOutput
 from cavity.core.network import Network
 from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
+from cavity.estimator.stream import REMEMBERED, Stream
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
 from cavity.training.batches import Batches
@@ -97,6 +101,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             config, self.n_features_in_, outputs, weights=prior, activation=self.activation, output=output
         )
         self.n_steps_, self.n_epochs_ = 0, 0
+        self.stream_ = Stream.of(None if isinstance(output, GaussianOutput) else outputs)
 
     def _trainer(self) -> Trainer:
         """A trainer of the network; another seed each time it goes on."""
@@ -122,6 +127,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         x, y = x[train], y[train]
         batches, epochs = Batches(x, y, self._batch_size(len(x))), positive("epochs", self.epochs)
         trainer = self._trainer()
+        trainer.watch = False
         best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
@@ -131,6 +137,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             )
         best.restore(self.network_)
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
+        self._complain(trainer.trouble(metrics.train_sample(x, y), best.best_epoch or None))
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
@@ -140,6 +147,15 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         for index in torch.split(order, self._batch_size(len(x))):
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
+        looked_at = order[:REMEMBERED]
+        self.stream_.add(metrics.measure(self.network_, x[looked_at], y[looked_at]), y[looked_at])
+        wrong = self.stream_.trouble()
+        self._complain(None if wrong is None else f"the stream is not learnt: {wrong}. {trainer.remedy}")
+
+    def _complain(self, text: str | None) -> None:
+        if text is not None:
+            # Where ``fit`` or ``partial_fit`` was called.
+            warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
