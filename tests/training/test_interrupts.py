@@ -126,7 +126,7 @@ def test_an_interrupt_at_any_line_that_changes_a_run_loses_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["annealed", "looking", "given"])
 def test_an_interrupt_at_any_line_loses_nothing(kind: str) -> None:
-    assert differing(kind, lines_of_a_run(kind), lambda count: {1, (count + 1) // 2, count}) == []
+    assert differing(kind, lines_of_a_run(kind), lambda count: {(count + 1) // 2}) == []
 
 
 def test_an_interrupted_step_by_hand_changes_nothing() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import wraps
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -51,6 +52,38 @@ def widths(hidden: object) -> tuple[int, ...]:
     if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
         raise ValueError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
     return tuple(positive("a width in hidden", width) for width in hidden)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """A ``fit`` or ``partial_fit`` that fails, or is interrupted, leaves the estimator as it was."""
+
+    @wraps(method)
+    def wrapped(self: MessagePassingEstimator, *args: Any, **kwargs: Any) -> Any:
+        attributes = copy.copy(vars(self))
+        # What is changed in place, not replaced.
+        network, stream = attributes.get("network_"), copy.copy(attributes.get("stream_"))
+        layers, noise = (None, None) if network is None else (network.snapshot(), _noise(network))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(attributes)
+            if network is not None:
+                self.stream_ = stream
+                network.go_back(layers)
+                if noise is not None:
+                    network.output.noise = noise
+            raise
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _noise(network: Network) -> float | None:
+    """The variance that a regressor follows."""
+    return network.output.noise if isinstance(network.output, GaussianOutput) else None
 
 
 @dataclass(repr=False, eq=False)
@@ -155,7 +188,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _complain(self, text: str | None) -> None:
         if text is not None:
             # Where ``fit`` or ``partial_fit`` was called.
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
     def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""

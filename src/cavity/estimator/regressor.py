@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from cavity.core.channels import GaussianOutput
-from cavity.estimator.base import MessagePassingEstimator
+from cavity.estimator.base import MessagePassingEstimator, all_or_nothing
 from cavity.training.callbacks import Callback, OnEpoch
 
 #: Initial variance of the noise, as a fraction of the target's variance.
@@ -32,6 +32,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     internally, and its noise is estimated during training: ``noise_`` is its standard deviation in units of y.
     """
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """Train from scratch on X (samples, features) and real y (samples,)."""
         X, y = self._measured(X, y, reset=True)
@@ -39,6 +40,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         self._train(self._inputs(X), self._target(y))
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """One pass over (X, y) with the current posterior as the prior. The first call fixes the scales of X and y."""
         first = not hasattr(self, "network_")
