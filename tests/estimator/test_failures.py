@@ -100,9 +100,13 @@ def test_a_fit_that_diverges_warns_and_names_the_remedy(kind: str) -> None:
 def test_a_stream_that_diverges_warns(kind: str) -> None:
     model, X, y = ruined(kind, random_state=0)
     classes = {} if kind == "regressor" else {"classes": np.unique(y)}
-    with pytest.warns(ConvergenceWarning, match=r"stream is not learnt.*constant") as said:
+
+    def stream() -> None:
         for part in np.array_split(np.arange(len(X)), 4):
             model.partial_fit(X[part], y[part], **classes)
+
+    with pytest.warns(ConvergenceWarning, match=r"stream is not learnt.*constant") as said:
+        stream()
     assert said[0].filename == __file__
 
 
@@ -145,3 +149,46 @@ def test_early_stopping_is_judged_by_the_epoch_that_is_kept(monkeypatch) -> None
         cavity.MessagePassingClassifier((5,), epochs=3, random_state=0, early_stopping=early).fit(X, y)
     assert judged[0] is None
     assert "diverged" in judged[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_value_that_cannot_be_standardised_is_named(kind: str) -> None:
+    X, y = iris()
+    for value, problem in ((1e300, "too large"), (-1e200, "too large")):
+        spoilt = X.copy()
+        spoilt[7, 2] = value
+        with pytest.raises(ValueError, match=f"row 7, column 2 is {problem} to be standardised"):
+            KINDS[kind]((5,), epochs=1).fit(spoilt, y)
+    spoilt = X.copy()
+    spoilt[:, 1] *= 1e-200
+    with pytest.raises(ValueError, match="row 0, column 1 is too small to be standardised"):
+        KINDS[kind]((5,), epochs=1).fit(spoilt, y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masked_arrays_are_refused(kind: str) -> None:
+    X, y = iris()
+    model = KINDS[kind]((5,), epochs=1, random_state=0)
+    for X_, y_, name in ((np.ma.masked_less(X, 1.0), y, "X"), (X, np.ma.masked_equal(y, 1), "y")):
+        for call in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=f"{name} must not be a masked array"):
+                call(X_, y_)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="X must not be a masked array"):
+        model.predict(np.ma.masked_less(X, 1.0))
+
+
+@pytest.mark.parametrize("exponent", [-1000, -500, 500, 1000])
+def test_targets_of_any_size_are_learnt_alike(exponent: int) -> None:
+    """Powers of two change no digit."""
+    X, y = make_friedman2(60, random_state=0)
+    model = cavity.MessagePassingRegressor((5,), epochs=2, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    assert np.array_equal(model.fit(X, np.ldexp(y, exponent)).predict(X), np.ldexp(expected, exponent))
+
+
+def test_inputs_that_are_not_standardised_must_be_seen() -> None:
+    X, y = iris()
+    model = cavity.MessagePassingClassifier((5,), epochs=1, standardize=False)
+    with pytest.raises(ValueError, match="x must not be all below 1e-06"):
+        model.fit(1e-30 * X, y)

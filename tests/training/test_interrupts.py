@@ -31,9 +31,7 @@ def trainer_of(kind: str) -> cavity.Trainer:
         return cavity.Trainer(net, "amp", rho=1.0, damping=0.5, inner_iterations=2, compile=False)
     net = cavity.mlp(8, (5,), 3, output=cavity.ArgMax("sampled"), seed=1)
     algorithm, accuracy = ("bpi", 0.1) if kind == "looking" else ("mf", None)
-    return cavity.Trainer(
-        net, algorithm, accuracy=accuracy, reinforcement=0.1, reinforcement_step=0.1, compile=False
-    )
+    return cavity.Trainer(net, algorithm, accuracy=accuracy, reinforcement=0.1, reinforcement_step=0.1, compile=False)
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:

@@ -47,6 +47,17 @@ def positive(name: str, value: object) -> int:
     return int(value)
 
 
+#: The least and the largest size of a number whose square can be summed in float64.
+SMALLEST, LARGEST = 1e-150, 1e150
+
+
+def refuse_masked(**arrays: object) -> None:
+    """ValueError for a masked array: what it hides would be taken for data."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray):
+            raise ValueError(f"{name} must not be a masked array: fill it, or leave out what it masks")
+
+
 def widths(hidden: object) -> tuple[int, ...]:
     """The hidden layers as a tuple; ValueError if they are no sequence of widths."""
     if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
@@ -123,6 +134,11 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _start(self, X: NDArray[np.float64]) -> None:
         """A fresh network, and the standardisation of ``X``."""
+        if self.standardize:
+            size = np.abs(X)
+            self._require_finite(size <= LARGEST, "too large to be standardised")
+            lost = (size.max(axis=0) < SMALLEST) & (size > 0)
+            self._require_finite(~lost, "too small to be standardised, like the others of its column")
         self.seed_ = _seed(self.random_state)
         self.scaler_ = StandardScaler().fit(X) if self.standardize else None
         outputs, output = self._output()
@@ -223,6 +239,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: ArrayLike) -> Tensor:
         """Inputs of a prediction; ValueError for a wrong width or what is not finite."""
         check_is_fitted(self, "network_")
+        refuse_masked(X=X)
         array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         self._require_finite(np.isfinite(array), "NaN or infinity (inf)")
         return self._inputs(array)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from cavity.analysis.uncertainty import Uncertainty, predictive_entropy
-from cavity.estimator.base import MessagePassingEstimator, all_or_nothing
+from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, refuse_masked
 
 Entropies = Uncertainty[NDArray[np.float64]]
 
@@ -135,6 +135,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return max(len(self.classes_), FEWEST_UNITS), "argmax"
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        refuse_masked(X=X, y=y)
         array, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
         return array, column_or_1d(labels, warn=True)

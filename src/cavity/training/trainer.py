@@ -18,6 +18,7 @@ from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.channels import GaussianOutput
 from cavity.core.couplings.base import check_sizes
+from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
@@ -262,9 +263,10 @@ class Trainer(Loop[StepInfo]):
             self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
         allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
+        _require_visible(sample)
         self._note(sample)
         if self.team is not None:
-            self._require_agreement(self.team, source)
+            self.team.require_same(self._facts(source, epochs, evaluate_every))
         try:
             if isinstance(source, Batches):
                 self._epoch_steps, self._run_steps = len(source), epochs * len(source)
@@ -310,14 +312,31 @@ class Trainer(Loop[StepInfo]):
             )
         return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
 
-    def _require_agreement(self, team: Team, source: Source) -> None:
-        """All processes must begin in the same state and, as far as labels can tell, with the same data."""
-        team.require_same("a network", self.net.state_dict().values())
+    def _facts(self, source: Source, epochs: int, evaluate_every: int) -> dict[str, object]:
+        """What must be the same in all processes. Of an iterable, nobody knows the content."""
         position = torch.tensor([self.steps, self.epoch, self.batch, self.order_seed])
-        annealed = torch.tensor(self.reinforcement)
-        team.require_same("a position in training", [self.generator.get_state(), position, annealed])
+        facts: dict[str, object] = {
+            "epochs": epochs,
+            "evaluate_every": evaluate_every,
+            "algorithm": (self.method.algorithm.name, vars(self.method.algorithm)),
+            **_numbers(self.plan),
+            "inner_iterations": self.method.iterations,
+            "tolerance": self.method.tolerance,
+            "reinforcement": self.reinforcement,
+            "reinforcement_step": self.method.reinforcement_step,
+            "focusing": self.focusing,
+            "accuracy": [choice.accuracy for choice in self.runner.choices],
+            "channels": [(site.channel.name, vars(site.channel)) for site in self.method.sites],
+            "a network": digest_of(self.net.state_dict().values()),
+            "a position in training": digest_of([self.generator.get_state(), position]),
+        }
         if isinstance(source, Batches):
-            team.require_same("training labels", [source.y, torch.tensor(source.x.shape)])
+            facts |= {
+                "batch_size": source.batch_size,
+                "training inputs": digest_of([source.x]),
+                "training labels": digest_of([source.y]),
+            }
+        return facts
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
@@ -392,6 +411,15 @@ def _plan(
     )
 
 
+def _numbers(plan: Plan) -> dict[str, object]:
+    """The settings of a plan by name; of a schedule, which may be any function, some of its values."""
+    values: dict[str, object] = {"plan": type(plan).__name__, **vars(plan)}
+    schedule = values.get("schedule")
+    if callable(schedule):
+        values["schedule"] = [schedule(t / 8) for t in range(8)]
+    return values
+
+
 def _choose(
     keep: Tensor, new: tuple[Tensor, Tensor | None], old: tuple[Tensor, Tensor | None]
 ) -> tuple[Tensor, Tensor | None]:
@@ -400,12 +428,27 @@ def _choose(
     return torch.where(keep, new[0], old[0]), second
 
 
+def _require_visible(sample: Pair | None) -> None:
+    """ValueError for data so small that the floor under variances hides them."""
+    largest, least = 0.0 if sample is None else float(sample[0].abs().max()), VARIANCE_FLOOR**0.5
+    if 0 < largest < least:
+        raise ValueError(
+            f"x must not be all below {least:g}, the largest of the training data is {largest:.3g}: standardise it"
+        )
+
+
+#: Replicas, and their coupling, beyond which nothing changes.
+LARGEST_FOCUSING = 1e6
+
+
 def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:
     if focusing is None:
         return None
     replicas, gamma = focusing
-    if not (math.isfinite(replicas) and replicas >= 1 and math.isfinite(gamma) and gamma >= 0):
-        raise ValueError(f"focusing must be (replicas >= 1, gamma >= 0), both finite, got {focusing}")
+    if not (1 <= replicas <= LARGEST_FOCUSING and 0 <= gamma <= LARGEST_FOCUSING):
+        raise ValueError(
+            f"focusing must be (replicas >= 1, gamma >= 0), both at most {LARGEST_FOCUSING:g}, got {focusing}"
+        )
     others = {layer.prior.name for layer in net.weighted()} - {"binary"}
     if others:
         raise ValueError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 POINTS, VARIANCE, SIGMAS = 0.03, 0.1, 2.0
 #: The part of a constant's NLL that the NLL may be above it, and nats over the root of the samples.
 LIKELIHOOD, NATS = 0.25, 3.0
-#: The part of what had been learnt that may be lost, and the standard deviations of chance: ℓ* was the luckiest of many.
+#: The part of what had been learnt that may be lost, and standard deviations of chance: ℓ* was the luckiest of many.
 LOST, LUCK = 1 / 3, 3.0
 
 
@@ -60,9 +60,7 @@ def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str
         return None
     last, flat = reached[-1], _loss(constant, constant.error)
     # Comparisons are written so that NaN is trouble.
-    noise, least = (
-        ((2 / samples) ** 0.5, VARIANCE) if constant.real else ((flat * (1 - flat) / samples) ** 0.5, POINTS)
-    )
+    noise, least = ((2 / samples) ** 0.5, VARIANCE) if constant.real else ((flat * (1 - flat) / samples) ** 0.5, POINTS)
     for whose, error in (("", last.error_bayes), (" of the most probable weights", last.error)):
         if not _loss(constant, error) <= flat + max(least, SIGMAS * noise):
             return f"the training error{whose} is {_words(constant, error)}, that of a constant {_words(constant)}"
