@@ -4,11 +4,13 @@ be."""
 import contextlib
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import cavity
+from cavity.cli import main
 from cavity.core.algorithms import ALGORITHMS, BP
 from cavity.core.channels import ACTIVATIONS
 from cavity.core.priors import PRIORS
@@ -37,7 +39,11 @@ SETTINGS = [
     ("reinforcement_step", r"in \[0, 1\]", [{"reinforcement_step": value} for value in (-0.1, 1.1, NAN)]),
     ("inner_iterations", "positive integer", [{"inner_iterations": value} for value in (0, -1, 1.5, True)]),
     ("tolerance", "> 0", [{"tolerance": value} for value in (0.0, -1e-3, NAN)]),
-    ("focusing", "replicas >= 1", [{"focusing": value} for value in ((0.5, 1.0), (3.0, -1.0), (NAN, 1.0), (3.0, INF))]),
+    (
+        "focusing",
+        "replicas >= 1",
+        [{"focusing": value} for value in ((0.5, 1.0), (3.0, -1.0), (NAN, 1.0), (3.0, INF), (1e308, 1.0))],
+    ),
     ("algorithm", "bp, bpi, mf, amp", [{"algorithm": "sgd"}]),
 ]
 
@@ -193,11 +199,36 @@ def test_parts_of_a_network(build, error, message):
         ({"epochs": 1.5}, "epochs must be a positive integer"),
         ({"epochs": 1, "batch_size": 0}, "batch_size must be a positive integer or None"),
         ({"epochs": 1, "batch_size": 2.0}, "batch_size must be a positive integer or None"),
+        ({"epochs": 1, "batch_size": True}, "batch_size must be a positive integer or None"),
     ],
 )
 def test_settings_of_fit(options, message):
     with pytest.raises(ValueError, match=message):
         cavity.Trainer(label_net()).fit(data(), **options)
+
+
+def test_a_batch_size_may_be_numpys():
+    trainer = cavity.Trainer(label_net(), "mf")
+    trainer.fit(data(samples=8), epochs=1, batch_size=np.int64(2))
+    assert trainer.steps == 4
+
+
+def test_training_data_that_are_all_but_zero():
+    x, y = data()
+    for scale in (1e-7, 1e-30):
+        with pytest.raises(ValueError, match=r"x must not be all below 1e-06, .* is .*: standardise it"):
+            cavity.Trainer(label_net()).fit((scale * x.sign(), y), epochs=1)
+    cavity.Trainer(label_net(), "mf").fit((0 * x, y), epochs=1)
+
+
+def test_half_precision_is_refused():
+    x, y = data()
+    for net in (label_net().bfloat16(), label_net().half()):
+        for call in (lambda net=net: cavity.Trainer(net).step(x, y), lambda net=net: net.predict_proba(x)):
+            with pytest.raises(TypeError, match=r"needs a network in float32 or float64, got torch\..*: use net.float"):
+                call()
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(TypeError, match=r"leave torch\.autocast"):
+        cavity.Trainer(label_net()).step(x, y)
 
 
 def test_a_loader_without_batches():
@@ -276,3 +307,23 @@ def test_the_size_that_bp_names():
     assert BP().numbers_held(couplings, 1000, 2) == 3 * 1000 * edges
     with pytest.raises(MemoryError, match=r"a message needs 1024\.0 GiB, but cpu has \d"):
         memory.require(2**40, torch.device("cpu"), "a message", "use less")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--threads", "100000"), "threads must be at most 1024, got 100000"),
+        (("--hidden", "10000000000"), r"a network of 7.4e+11 weights, hidden = (10000000000,), needs"),
+        (("--hidden", "1" + 20 * "0"), "use narrower layers"),
+        (("--device", "meta"), "device 'meta' cannot be used here: it holds shapes and no numbers"),
+        (("--focusing", "1e308,1e308"), "focusing must be (replicas >= 1, gamma >= 0), both at most 1e+06"),
+        (("--density", "1e-9"), "density must leave weights in every layer, 1e-09 of 704 leaves none in layer 0"),
+    ],
+)
+def test_options_out_of_all_proportion(words, message, tmp_path, capsys):
+    common = ("train", "--dataset", "digits", "--hidden", "11", "--epochs", "1", "--out", str(tmp_path / "run"))
+    assert main([*common, *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("cavity: ")
+    assert message in said
+    assert not (tmp_path / "run").exists()

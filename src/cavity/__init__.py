@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
+    from cavity.training.watch import DivergenceWarning
 
 __all__ = [
     "Absolute",
@@ -36,6 +37,7 @@ __all__ = [
     "Binary",
     "Conv2d",
     "Dense",
+    "DivergenceWarning",
     "Gate",
     "Gaussian",
     "GaussianOutput",
@@ -78,6 +80,7 @@ _HOME = {
     "cavity.core.network": ("Layer", "Network", "mlp"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.training.trainer": ("NonFiniteField", "Trainer"),
+    "cavity.training.watch": ("DivergenceWarning",),
 }
 #: Modules that people use by name, and where they live.
 _MODULES = {

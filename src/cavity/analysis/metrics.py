@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -54,6 +54,27 @@ def train_sample(x: Tensor, y: Tensor, samples: int = TRAIN_SAMPLES) -> tuple[Te
     return x[chosen], y[chosen]
 
 
+class Constant(NamedTuple):
+    """What a constant reaches that knows how often each class occurs, or the mean of real targets: its error as in
+    ``Measurement``, and its NLL where there are classes."""
+
+    error: float
+    nll: float | None = None
+    real: bool = False
+
+
+def constant_of(net: Network, y: Tensor) -> Constant:
+    """The best constant for labels y (±1, 0…C−1 or real numbers)."""
+    y = torch.as_tensor(y)
+    columns = y.reshape(len(y), -1)
+    if isinstance(net.output, GaussianOutput):
+        spread = columns.double() - columns.double().mean(dim=0)
+        return Constant(float(spread.square().mean().sqrt()), real=True)
+    shares = [torch.unique(column, return_counts=True)[1].double() / len(y) for column in columns.unbind(1)]
+    error = 100.0 * (1 - sum(float(share.max()) for share in shares) / len(shares))
+    return Constant(error, float(torch.special.entr(shares[0]).sum()) if len(shares) == 1 else None)
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """One line of ``metrics.jsonl``; errors in percent, training errors on ``TRAIN_SAMPLES`` samples, seconds of
@@ -71,6 +92,7 @@ class EpochRecord:
     polarization: list[float]
     overlap: list[float]
     clamped: float | None = None
+    train_nll: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -244,6 +244,15 @@ class Network(nn.Module):
     def device(self) -> torch.device:
         return self.weighted()[0].field.device
 
+    def snapshot(self) -> list[dict[str, Tensor | None]]:
+        """What ``go_back`` takes: references, because training replaces tensors and never changes them."""
+        return [dict(layer._buffers) for layer in self.weighted()]
+
+    def go_back(self, before: Sequence[dict[str, Tensor | None]]) -> None:
+        """Every layer as it was at a snapshot."""
+        for layer, buffers in zip(self.weighted(), before, strict=True):
+            layer._buffers.update(buffers)
+
     def check_inputs(self, x: Tensor) -> Tensor:
         """x in the network's type and shape (samples, *input_shape); the values are looked at on the CPU only."""
         return predict.checked_inputs(self, x)

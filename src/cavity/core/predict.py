@@ -32,6 +32,7 @@ SUM_OF_SQUARES = 1e-4
 
 def checked_inputs(network: Network, x: Tensor) -> Tensor:
     """x as a tensor (samples, *input_shape) of the network's type; ValueError or TypeError says what is wrong."""
+    _check_precision(network)
     x = torch.as_tensor(x)
     if not x.is_floating_point():
         raise TypeError(f"x must be floating point (standardise integers first), got {x.dtype}")
@@ -44,6 +45,14 @@ def checked_inputs(network: Network, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
         _check_size(x, network.dtype)
     return x.to(device=network.device, dtype=network.dtype).reshape(len(x), *shape)
+
+
+def _check_precision(network: Network) -> None:
+    """Tails and differences need more digits than half precision has."""
+    if network.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"message passing needs a network in float32 or float64, got {network.dtype}: use net.float()")
+    if torch.is_autocast_enabled(network.device.type):
+        raise TypeError("message passing needs float32 or float64 throughout: leave torch.autocast")
 
 
 def _check_size(x: Tensor, dtype: torch.dtype) -> None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -32,10 +34,35 @@ Value = TypeVar("Value")
 
 #: What torchrun tells each process that it starts.
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+#: The environment may say how many seconds a process waits for the others before it takes them for hung. It must be
+#: longer than what one does alone while the others wait: downloading data, compiling, measuring errors.
+TIMEOUT, DEFAULT_TIMEOUT = "CAVITY_TIMEOUT", 1800.0
+
+
+class Digest(str):
+    """What stands for the content of tensors: it is compared, and not shown."""
 
 
 class LostProcess(ConnectionError):
     """Another process of the job died or stopped answering."""
+
+
+def digest_of(tensors: Iterable[Tensor]) -> Digest:
+    """SHA-256 of shapes, types and bytes."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(str((tensor.shape, tensor.dtype)).encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy())
+    return Digest(digest.hexdigest())
+
+
+def timeout() -> float:
+    """Seconds that a process waits for the others."""
+    text = os.environ.get(TIMEOUT, str(DEFAULT_TIMEOUT))
+    with contextlib.suppress(ValueError):
+        if math.isfinite(float(text)) and float(text) > 0:
+            return float(text)
+    raise ValueError(f"{TIMEOUT} must be a number of seconds > 0, got {text!r}")
 
 
 def launched() -> bool:
@@ -54,6 +81,7 @@ def join() -> Team:
                 f"distributed training is started by torchrun, which sets {missing[0]}: "
                 "torchrun --nproc-per-node 2 script.py"
             )
+        timeout()  # before anybody waits
         try:
             _meet("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         except RuntimeError as error:
@@ -69,10 +97,12 @@ def _meet(backend: str) -> None:
     on one machine do all processes count the restarts alike; on several, docs/scaling.md says what to set.
     """
     attempt = _restarts() if os.environ.get("GROUP_WORLD_SIZE", "1") == "1" else 0
-    store, rank, size = next(rendezvous("env://"))
+    limit = timedelta(seconds=timeout())
+    store, rank, size = next(rendezvous("env://", timeout=limit))
     # Threads of the transport that still run when the interpreter goes would abort the process.
     atexit.register(leave)
-    dist.init_process_group(backend, store=PrefixStore(f"attempt {attempt}", store), rank=rank, world_size=size)
+    own = PrefixStore(f"attempt {attempt}", store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=limit)
 
 
 def _restarts() -> int:
@@ -154,21 +184,21 @@ class Team:
             dist.all_reduce(values, dist.ReduceOp.MAX)
         return values
 
-    def require_same(self, what: str, tensors: Iterable[Tensor]) -> None:
-        """ValueError in all processes unless the tensors hold the same bytes in all of them."""
-        digest = hashlib.sha256()
-        for tensor in tensors:
-            digest.update(str((tensor.shape, tensor.dtype)).encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        found: list[str] = [""] * self.size
+    def require_same(self, facts: Mapping[str, object]) -> None:
+        """ValueError in all processes unless the facts are the same in all of them; it says what differs."""
+        mine = {name: fact if isinstance(fact, Digest) else repr(fact) for name, fact in facts.items()}
+        found: list[dict[str, str]] = [{}] * self.size
         with self._contact():
-            dist.all_gather_object(found, digest.hexdigest())
-        others = [rank for rank, theirs in enumerate(found) if theirs != found[0]]
-        if others:
-            raise ValueError(
-                f"process {others[0]} of {self.size} starts with {what} other than process 0's: "
-                "all must be given the same data, seeds and checkpoint"
-            )
+            dist.all_gather_object(found, mine)
+        first = found[0]
+        for rank, theirs in enumerate(found):
+            differing = [name for name in {**first, **theirs} if first.get(name) != theirs.get(name)]
+            if differing:
+                said = ", ".join(_difference(name, theirs.get(name), first.get(name)) for name in differing)
+                raise ValueError(
+                    f"process {rank} of {self.size} starts with {said}: all must be given the same data, settings, "
+                    "seeds and checkpoint"
+                )
 
     @contextlib.contextmanager
     def _contact(self) -> Iterator[None]:
@@ -176,11 +206,22 @@ class Team:
         try:
             yield
         except RuntimeError as error:
+            if "timed out" in str(error).lower():
+                raise LostProcess(
+                    f"process {self.rank} of {self.size} has waited {timeout():g} s for the others: one of them hangs "
+                    f"or does something else. {TIMEOUT} in the environment sets the seconds"
+                ) from error
             raise LostProcess(
                 f"process {self.rank} of {self.size} lost contact with the others: one of them died or was stopped. "
                 "Go on from the last checkpoint: torchrun does so by itself with --max-restarts, "
                 "cavity train with --resume"
             ) from error
+
+
+def _difference(what: str, theirs: str | None, first: str | None) -> str:
+    if isinstance(theirs, Digest) or isinstance(first, Digest):
+        return f"{what} other than process 0's"
+    return f"{what} {theirs} where process 0 has {first}"
 
 
 class Pending:

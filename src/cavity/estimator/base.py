@@ -5,25 +5,30 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import wraps
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from cavity.analysis import metrics
 from cavity.analysis.uncertainty import draw_weights, predict_with
+from cavity.core.channels import GaussianOutput
 from cavity.core.network import Network
 from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
+from cavity.estimator.stream import REMEMBERED, Stream
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
 from cavity.training.batches import Batches
@@ -42,11 +47,54 @@ def positive(name: str, value: object) -> int:
     return int(value)
 
 
+#: The least and the largest size of a number whose square can be summed in float64.
+SMALLEST, LARGEST = 1e-150, 1e150
+
+
+def refuse_masked(**arrays: object) -> None:
+    """ValueError for a masked array: what it hides would be taken for data."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray):
+            raise ValueError(f"{name} must not be a masked array: fill it, or leave out what it masks")
+
+
 def widths(hidden: object) -> tuple[int, ...]:
     """The hidden layers as a tuple; ValueError if they are no sequence of widths."""
     if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
         raise ValueError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
     return tuple(positive("a width in hidden", width) for width in hidden)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """A ``fit`` or ``partial_fit`` that fails, or is interrupted, leaves the estimator as it was."""
+
+    @wraps(method)
+    def wrapped(self: MessagePassingEstimator, *args: Any, **kwargs: Any) -> Any:
+        attributes = copy.copy(vars(self))
+        # What is changed in place, not replaced.
+        network, stream = attributes.get("network_"), copy.copy(attributes.get("stream_"))
+        layers, noise = (None, None) if network is None else (network.snapshot(), _noise(network))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(attributes)
+            if network is not None:
+                self.stream_ = stream
+                network.go_back(layers)
+                if noise is not None:
+                    network.output.noise = noise
+            raise
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _noise(network: Network) -> float | None:
+    """The variance that a regressor follows."""
+    return network.output.noise if isinstance(network.output, GaussianOutput) else None
 
 
 @dataclass(repr=False, eq=False)
@@ -86,6 +134,11 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _start(self, X: NDArray[np.float64]) -> None:
         """A fresh network, and the standardisation of ``X``."""
+        if self.standardize:
+            size = np.abs(X)
+            self._require_finite(size <= LARGEST, "too large to be standardised")
+            lost = (size.max(axis=0) < SMALLEST) & (size > 0)
+            self._require_finite(~lost, "too small to be standardised, like the others of its column")
         self.seed_ = _seed(self.random_state)
         self.scaler_ = StandardScaler().fit(X) if self.standardize else None
         outputs, output = self._output()
@@ -97,6 +150,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             config, self.n_features_in_, outputs, weights=prior, activation=self.activation, output=output
         )
         self.n_steps_, self.n_epochs_ = 0, 0
+        self.stream_ = Stream.of(None if isinstance(output, GaussianOutput) else outputs)
 
     def _trainer(self) -> Trainer:
         """A trainer of the network; another seed each time it goes on."""
@@ -122,6 +176,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         x, y = x[train], y[train]
         batches, epochs = Batches(x, y, self._batch_size(len(x))), positive("epochs", self.epochs)
         trainer = self._trainer()
+        trainer.watch = False
         best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
@@ -131,6 +186,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             )
         best.restore(self.network_)
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
+        self._complain(trainer.trouble(metrics.train_sample(x, y), best.best_epoch or None))
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
@@ -140,6 +196,15 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         for index in torch.split(order, self._batch_size(len(x))):
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
+        looked_at = order[:REMEMBERED]
+        self.stream_.add(metrics.measure(self.network_, x[looked_at], y[looked_at]), y[looked_at])
+        wrong = self.stream_.trouble()
+        self._complain(None if wrong is None else f"the stream is not learnt: {wrong}. {trainer.remedy}")
+
+    def _complain(self, text: str | None) -> None:
+        if text is not None:
+            # Where ``fit`` or ``partial_fit`` was called.
+            warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
     def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
@@ -174,6 +239,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: ArrayLike) -> Tensor:
         """Inputs of a prediction; ValueError for a wrong width or what is not finite."""
         check_is_fitted(self, "network_")
+        refuse_masked(X=X)
         array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         self._require_finite(np.isfinite(array), "NaN or infinity (inf)")
         return self._inputs(array)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from cavity.analysis.uncertainty import Uncertainty, predictive_entropy
-from cavity.estimator.base import MessagePassingEstimator
+from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, refuse_masked
 
 Entropies = Uncertainty[NDArray[np.float64]]
 
@@ -63,6 +63,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
 
     classes_: NDArray[Any]
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingClassifier:
         """Train from scratch on X (samples, features) and labels y (samples,)."""
         X, y = self._labelled(X, y, reset=True)
@@ -71,6 +72,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         self._train(self._inputs(X), torch.from_numpy(indices), indices)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> MessagePassingClassifier:
         """One pass over (X, y) with the current posterior as the prior; no earlier data are kept.
 
@@ -133,6 +135,7 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         return max(len(self.classes_), FEWEST_UNITS), "argmax"
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        refuse_masked(X=X, y=y)
         array, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
         return array, column_or_1d(labels, warn=True)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from cavity.core.channels import GaussianOutput
-from cavity.estimator.base import MessagePassingEstimator
+from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, refuse_masked
 from cavity.training.callbacks import Callback, OnEpoch
 
 #: Initial variance of the noise, as a fraction of the target's variance.
@@ -32,6 +32,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     internally, and its noise is estimated during training: ``noise_`` is its standard deviation in units of y.
     """
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """Train from scratch on X (samples, features) and real y (samples,)."""
         X, y = self._measured(X, y, reset=True)
@@ -39,6 +40,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         self._train(self._inputs(X), self._target(y))
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:
         """One pass over (X, y) with the current posterior as the prior. The first call fixes the scales of X and y."""
         first = not hasattr(self, "network_")
@@ -94,8 +96,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     def _start_with(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         """A fresh network, and the standardisation of ``X`` and ``y``."""
         self._start(X)
-        self.y_mean_, spread = float(y.mean()), float(y.std())
-        self.y_scale_ = spread if spread > 0 and np.isfinite(spread) else 1.0
+        self.y_mean_, self.y_scale_ = _location(y)
         self.n_samples_seen_ = 0
 
     def _target(self, y: NDArray[np.float64]) -> Tensor:
@@ -113,5 +114,15 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
         return [OnEpoch(lambda trainer, record: self._set_noise(self._residual(x, y)))]
 
     def _measured(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        refuse_masked(X=X, y=y)
         array, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
         return array, column_or_1d(target, warn=True, dtype=np.float64)
+
+
+def _location(y: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation, of numbers whose sum or squares float64 may not hold; 1 where they do not vary."""
+    # A power of two: dividing by it rounds nothing.
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(y).max())[1] - 1)) if y.any() else 1.0
+    scaled = y / unit
+    spread = float(scaled.std()) * unit
+    return float(scaled.mean()) * unit, spread if spread > 0 and np.isfinite(spread) else 1.0

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from cavity.core.channels import OUTPUTS
 from cavity.core.network import Network, mlp
+from cavity.engine import allocation
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
     from cavity.runs.config import Config
 
 
+#: What a weight takes at least: field, mean and variance.
+BYTES = 12
 #: Options that networks and trainers take by the same names.
 OF_NETWORKS = ("weights", "activation", "bias", "density", "init", "seed")
 UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "inner_iterations", "tolerance")
@@ -33,7 +39,18 @@ def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Ne
     if config.output is not None:
         paper = config.output == "argmax" and config.recipe == PAPER.name
         parts.setdefault("output", build_output("argmax-pairwise" if paper else config.output))
-    return mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
+    weights = sum(lower * upper for lower, upper in pairwise((inputs, *config.hidden, outputs)))
+    what = f"a network of {weights:.3g} weights, hidden = {config.hidden},"
+    allocation.require(weights * BYTES, torch.device("cpu"), what, "use narrower layers")
+    net = mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
+    for number, layer in enumerate(net.weighted()):
+        if layer.free_weights == 0:
+            numbers = layer.field.numel()
+            raise ValueError(
+                f"density must leave weights in every layer, {config.density} of {numbers} leaves none "
+                f"in layer {number}"
+            )
+    return net
 
 
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:

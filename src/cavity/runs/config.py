@@ -20,6 +20,8 @@ from cavity.util.regular import open_regular
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
 #: key, which stands in a line.
 MAX_BYTES, MAX_DOTS = 1 << 16, 500
+#: More than any machine has; many thousands end torch in a segmentation fault.
+MOST_THREADS = 1024
 #: How the file of a run begins, of whatever version.
 HEAD = "# A run of cavity "
 
@@ -90,7 +92,7 @@ class Config(Options):
     batch_size: int | None = option(None, "samples per mini-batch (default: 128; for digits 64)", least=1)
     seed: int = option(0, "seed of the network and of the order of samples", least=0)
     device: str | None = option(None, "where to compute, e.g. cpu or cuda (default: cuda if there is one)")
-    threads: int | None = option(None, "threads on the processor (default: torch's choice)", least=1)
+    threads: int | None = option(None, "threads on the processor (default: torch's choice)", least=1, most=MOST_THREADS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,13 +32,21 @@ class Names(Iterable[str]):
 
 
 def option(
-    default: Any, text: str, *, choices: Names | None = None, least: float | None = None, before: Any = MISSING
+    default: Any,
+    text: str,
+    *,
+    choices: Names | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    before: Any = MISSING,
 ) -> Any:
-    """A field; ``text`` is its help, ``before`` what runs did that are older than the option, by default ``default``.
+    """A field; ``text`` is its help, ``least`` and ``most`` bound its numbers, ``before`` is what runs did
+    that are older than the option, by default ``default``.
 
     An option that has ``before`` must have a value in every run: what a file lacks has the value from before.
     """
-    about = {"help": text, "choices": choices, "least": least, "before": default if before is MISSING else before}
+    earlier = default if before is MISSING else before
+    about = {"help": text, "choices": choices, "least": least, "most": most, "before": earlier}
     return field(default=default, metadata=about)
 
 
@@ -81,7 +89,8 @@ def value_types(cls: type) -> dict[str, Any]:
 def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
     """``value`` in the type of its annotation, or a ValueError that says what it should be."""
     words, convert = KINDS[annotation]
-    converted, choices, least = convert(value), item.metadata["choices"], item.metadata["least"]
+    converted, choices = convert(value), item.metadata["choices"]
+    least, most = item.metadata["least"], item.metadata["most"]
     if converted is None:
         raise ValueError(f"{item.name} must be {words}, got {value!r}")
     if choices is not None and converted != item.default and converted not in choices:
@@ -89,6 +98,8 @@ def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
     numbers = converted if isinstance(converted, tuple) else (converted,)
     if least is not None and any(number < least for number in numbers):
         raise ValueError(f"{item.name} must be at least {least}, got {value!r}")
+    if most is not None and any(number > most for number in numbers):
+        raise ValueError(f"{item.name} must be at most {most}, got {value!r}")
     return converted
 
 

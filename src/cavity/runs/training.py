@@ -132,9 +132,12 @@ def usable_device(name: str | None) -> torch.device:
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.zeros(1, device=name).device
+        device = torch.zeros(1, device=name).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from error
+    if device.type == "meta":
+        raise ValueError("device 'meta' cannot be used here: it holds shapes and no numbers")
+    return device
 
 
 def with_absolute_paths(config: Config) -> Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -20,10 +21,11 @@ class Batches:
     ) -> None:
         if len(x) != len(y):
             raise ValueError(f"x and y must hold as many samples as each other, got {len(x)} and {len(y)}")
-        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        whole = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
+        if batch_size is not None and not (whole and batch_size >= 1):
             raise ValueError(f"batch_size must be a positive integer or None for the full batch, got {batch_size!r}")
         self.x, self.y = x, y
-        self.batch_size = len(x) if batch_size is None else min(batch_size, len(x))
+        self.batch_size = len(x) if batch_size is None else min(int(batch_size), len(x))
         self.part = slice(None) if part is None else part(self.batch_size)
 
     def __len__(self) -> int:

@@ -70,9 +70,27 @@ class Loop(ABC, Generic[Info]):
 
         x is (samples, *input_shape) floating point; y is ±1 (label), 0…C−1 (argmax) or real (Gaussian output). Where
         several processes train, all are given the whole mini-batch."""
-        info = self.learn(*self._mine(*self._checked(x, y)))
-        self.steps += 1
+        x, y = self._mine(*self._checked(x, y))
+        before = self._snapshot()
+        try:
+            info = self.learn(x, y)
+            self.steps += 1
+        except BaseException:
+            self._go_back(before)
+            raise
         return info
+
+    def _snapshot(self) -> tuple[Any, ...]:
+        """All that a step or the end of an epoch may change: a step is done wholly or not at all, whatever interrupts
+        it and wherever. Values, and references to what is replaced rather than changed."""
+        position = self.steps, self.epoch, self.batch, self.order_seed, self.seconds
+        return self.generator.get_state(), position, len(self.history)
+
+    def _go_back(self, before: tuple[Any, ...]) -> None:
+        """Undo what has happened since a snapshot."""
+        state, (self.steps, self.epoch, self.batch, self.order_seed, self.seconds), records = before
+        self.generator.set_state(state)
+        del self.history[records:]
 
     @abstractmethod
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
@@ -115,8 +133,7 @@ class Loop(ABC, Generic[Info]):
                 if self.stop:
                     break
             else:
-                self.epoch, self.batch = self.epoch + 1, 0
-                self.history.append(self.record(*((sample, validation) if self.measures else (None, None))))
+                self._end_epoch(*((sample, validation) if self.measures else (None, None)))
                 for callback in callbacks:
                     callback.on_epoch(self, self.history[-1])
         for callback in callbacks:
@@ -124,24 +141,45 @@ class Loop(ABC, Generic[Info]):
         return self.history
 
     def _rest_of_epoch(self, source: Source) -> Iterator[Info]:
-        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole."""
-        if self.batch == 0:
-            self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
-            self.seconds = 0.0
-        batches: Iterable[Pair]
-        if isinstance(source, Batches):
-            batches = source.epoch(self.order_seed, self.batch)
-        else:
-            batches = (self._mine(*self._checked(x, y)) for x, y in islice(source, self.batch, None))
-        started = time.perf_counter()
-        for x, y in batches:
-            info = self.learn(x, y)
-            self.steps, self.batch = self.steps + 1, self.batch + 1
-            self.seconds += time.perf_counter() - started
-            yield info
+        """One step after the other, from where the epoch was left; ``Batches`` have been checked as a whole. What
+        shuffles an epoch is drawn with its first step, or not at all."""
+        before: tuple[Any, ...] | None = self._snapshot()
+        try:
+            if self.batch == 0:
+                self.order_seed = int(torch.randint(SEED_RANGE, (), generator=self.generator))
+                self.seconds = 0.0
+            batches = self._batches(source)
             started = time.perf_counter()
-        if self.batch == 0:
-            raise ValueError("train gave no mini-batch")
+            for x, y in batches:
+                info = self.learn(x, y)
+                self.steps, self.batch = self.steps + 1, self.batch + 1
+                self.seconds += time.perf_counter() - started
+                before = None
+                yield info
+                before = self._snapshot()
+                started = time.perf_counter()
+            if self.batch == 0:
+                raise ValueError("train gave no mini-batch")
+        except BaseException:
+            if before is not None:
+                self._go_back(before)
+            raise
+
+    def _batches(self, source: Source) -> Iterable[Pair]:
+        """The mini-batches of the epoch that are left."""
+        if isinstance(source, Batches):
+            return source.epoch(self.order_seed, self.batch)
+        return (self._mine(*self._checked(x, y)) for x, y in islice(source, self.batch, None))
+
+    def _end_epoch(self, sample: Pair | None, validation: Pair | None) -> None:
+        """Count the epoch and append its record."""
+        before = self._snapshot()
+        try:
+            self.epoch, self.batch = self.epoch + 1, 0
+            self.history.append(self.record(sample, validation))
+        except BaseException:
+            self._go_back(before)
+            raise
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the network's own state that a resumed run needs to continue exactly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.channels import GaussianOutput
 from cavity.core.couplings.base import check_sizes
+from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
@@ -24,7 +26,7 @@ from cavity.core.state import Focusing, Rule
 from cavity.engine import allocation
 from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
-from cavity.engine.distributed import Team, join
+from cavity.engine.distributed import Team, digest_of, join
 from cavity.engine.runner import Runner
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
@@ -32,6 +34,7 @@ from cavity.training.loop import Loop, Pair, Source
 from cavity.training.plans import CONSTANT, Annealed, Given, Place, Plan
 from cavity.training.recipes import PAPER
 from cavity.training.schedules import SCHEDULES, Function
+from cavity.training.watch import DivergenceWarning, Level, Recent, levels, trouble
 
 Numbers = float | Sequence[float]
 Data = Pair | Iterable[Pair]
@@ -138,6 +141,10 @@ class Trainer(Loop[StepInfo]):
         #: Mini-batches of the whole run and of an epoch, where ``fit`` knows them.
         self._run_steps: int | None = None
         self._epoch_steps: int | None = None
+        #: Whether ``fit`` warns where training has diverged (``training/watch.py``), and where in the history the
+        #: records of its present data begin.
+        self.watch, self._since = True, 0
+        self._digest: str | None = None
 
     def place(self, batch_size: int) -> Place:
         """Where in its run the next step is."""
@@ -153,6 +160,17 @@ class Trainer(Loop[StepInfo]):
             rule._replace(reinforcement=r, focusing=self.focusing)
             for rule, r in zip(planned, self.reinforcement, strict=True)
         ]
+
+    def _snapshot(self) -> tuple[Any, ...]:
+        counted = self.reinforcement, self._failed, self._clamped, self._entries
+        return *super()._snapshot(), self.net.snapshot(), self.runner.state_dict(), counted
+
+    def _go_back(self, before: tuple[Any, ...]) -> None:
+        *position, layers, runner, counted = before
+        super()._go_back(tuple(position))
+        self.net.go_back(layers)
+        self.runner.load_state_dict(runner)
+        self.reinforcement, self._failed, self._clamped, self._entries = counted
 
     def _mine(self, x: Tensor, y: Tensor) -> Pair:
         return (x, y) if self.team is None else (x[self.team.part(len(x))], y)
@@ -232,35 +250,93 @@ class Trainer(Loop[StepInfo]):
         not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to keep
         what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
+        A ``DivergenceWarning`` says if the network ends worse than a constant on its own training data, or has lost
+        much of what it had learnt.
         """
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
         part = None if self.team is None else self.team.part
-        source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else train
+        source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else Recent(train)
         held_out = None if validation is None else self._checked(*validation)
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())
             samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
             self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
-        if isinstance(source, Batches):
-            self._epoch_steps, self._run_steps = len(source), epochs * len(source)
         allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
+        _require_visible(sample)
+        self._note(sample)
         if self.team is not None:
-            self._require_agreement(self.team, source)
+            self.team.require_same(self._facts(source, epochs, evaluate_every))
         try:
-            return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
+            if isinstance(source, Batches):
+                self._epoch_steps, self._run_steps = len(source), epochs * len(source)
+            history = self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
         finally:
             # Single steps after a run belong to no schedule.
             self._epoch_steps = self._run_steps = None
+        found = self.trouble(source if sample is None else sample) if self.watch else None
+        if found is not None:
+            warnings.warn(found, DivergenceWarning, stacklevel=2)
+        return history
 
-    def _require_agreement(self, team: Team, source: Source) -> None:
-        """All processes must begin in the same state and, as far as labels can tell, with the same data."""
-        team.require_same("a network", self.net.state_dict().values())
+    def _note(self, sample: Pair | None) -> None:
+        """Whether these are the data of the call before: errors on others are not to be compared."""
+        digest = None if sample is None else digest_of(sample)
+        if self._digest is not None and digest != self._digest:
+            self._since = len(self.history)
+        self._digest = digest
+
+    def trouble(self, train: Pair | Recent, epochs: int | None = None) -> str | None:
+        """What is wrong with the network, and what may help; None if nothing is. ``train`` is what training errors
+        were measured on, or the last mini-batches of an iterable. Of the history, the first ``epochs`` count."""
+        if self.team is not None and not self.team.leads:
+            return None
+        if isinstance(train, tuple):
+            y, reached = train[1], levels(self.history[self._since : epochs])
+        elif train.kept:
+            x, y = (torch.cat([torch.as_tensor(part) for part in parts]) for parts in zip(*train.kept, strict=True))
+            found = metrics.measure(self.net, *self._checked(x, y))
+            reached = [Level(found.error, found.error_bayes, found.nll)]
+        else:
+            return None
+        wrong = trouble(metrics.constant_of(self.net, y), len(y), reached)
+        return None if wrong is None else f"training has diverged: {wrong}. {self.remedy}"
+
+    @property
+    def remedy(self) -> str:
+        """What to try where training diverges."""
+        if isinstance(self.plan, Given):
+            return (
+                "Leave rho, damping and rate out, so that the messages choose the step; or try rho closer to 1, "
+                "more damping, a smaller rate or other mini-batches"
+            )
+        return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
+
+    def _facts(self, source: Source, epochs: int, evaluate_every: int) -> dict[str, object]:
+        """What must be the same in all processes. Of an iterable, nobody knows the content."""
         position = torch.tensor([self.steps, self.epoch, self.batch, self.order_seed])
-        annealed = torch.tensor(self.reinforcement)
-        team.require_same("a position in training", [self.generator.get_state(), position, annealed])
+        facts: dict[str, object] = {
+            "epochs": epochs,
+            "evaluate_every": evaluate_every,
+            "algorithm": (self.method.algorithm.name, vars(self.method.algorithm)),
+            **_numbers(self.plan),
+            "inner_iterations": self.method.iterations,
+            "tolerance": self.method.tolerance,
+            "reinforcement": self.reinforcement,
+            "reinforcement_step": self.method.reinforcement_step,
+            "focusing": self.focusing,
+            "accuracy": [choice.accuracy for choice in self.runner.choices],
+            "channels": [(site.channel.name, vars(site.channel)) for site in self.method.sites],
+            "a network": digest_of(self.net.state_dict().values()),
+            "a position in training": digest_of([self.generator.get_state(), position]),
+        }
         if isinstance(source, Batches):
-            team.require_same("training labels", [source.y, torch.tensor(source.x.shape)])
+            facts |= {
+                "batch_size": source.batch_size,
+                "training inputs": digest_of([source.x]),
+                "training labels": digest_of([source.y]),
+            }
+        return facts
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
@@ -285,6 +361,7 @@ class Trainer(Loop[StepInfo]):
             polarization=landscape.polarization(self.net).tolist(),
             overlap=landscape.overlap(self.net).tolist(),
             clamped=int(self._clamped) / self._entries,
+            train_nll=None if on_train is None else on_train.nll,
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -294,6 +371,7 @@ class Trainer(Loop[StepInfo]):
             "reinforcement": list(self.reinforcement),
             "clamped": [int(self._clamped), self._entries],
             "evaluations": self.runner.state_dict(),
+            "since": self._since,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -301,6 +379,7 @@ class Trainer(Loop[StepInfo]):
         super().load_state_dict(state)
         self.reinforcement = tuple(state["reinforcement"])
         self._clamped, self._entries = state.get("clamped", (0, 0))
+        self._since = int(state.get("since", 0))
         self.runner.load_state_dict(state["evaluations"])
 
 
@@ -332,6 +411,15 @@ def _plan(
     )
 
 
+def _numbers(plan: Plan) -> dict[str, object]:
+    """The settings of a plan by name; of a schedule, which may be any function, some of its values."""
+    values: dict[str, object] = {"plan": type(plan).__name__, **vars(plan)}
+    schedule = values.get("schedule")
+    if callable(schedule):
+        values["schedule"] = [schedule(t / 8) for t in range(8)]
+    return values
+
+
 def _choose(
     keep: Tensor, new: tuple[Tensor, Tensor | None], old: tuple[Tensor, Tensor | None]
 ) -> tuple[Tensor, Tensor | None]:
@@ -340,12 +428,27 @@ def _choose(
     return torch.where(keep, new[0], old[0]), second
 
 
+def _require_visible(sample: Pair | None) -> None:
+    """ValueError for data so small that the floor under variances hides them."""
+    largest, least = 0.0 if sample is None else float(sample[0].abs().max()), VARIANCE_FLOOR**0.5
+    if 0 < largest < least:
+        raise ValueError(
+            f"x must not be all below {least:g}, the largest of the training data is {largest:.3g}: standardise it"
+        )
+
+
+#: Replicas, and their coupling, beyond which nothing changes.
+LARGEST_FOCUSING = 1e6
+
+
 def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:
     if focusing is None:
         return None
     replicas, gamma = focusing
-    if not (math.isfinite(replicas) and replicas >= 1 and math.isfinite(gamma) and gamma >= 0):
-        raise ValueError(f"focusing must be (replicas >= 1, gamma >= 0), both finite, got {focusing}")
+    if not (1 <= replicas <= LARGEST_FOCUSING and 0 <= gamma <= LARGEST_FOCUSING):
+        raise ValueError(
+            f"focusing must be (replicas >= 1, gamma >= 0), both at most {LARGEST_FOCUSING:g}, got {focusing}"
+        )
     others = {layer.prior.name for layer in net.weighted()} - {"binary"}
     if others:
         raise ValueError(

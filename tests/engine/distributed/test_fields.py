@@ -39,11 +39,12 @@ def test_the_fields_are_those_of_one_process(name, together) -> None:
             assert gap <= TOLERANCE * max(1.0, float(expected.abs().max())), key
 
 
-def test_processes_that_do_not_agree_are_told(together) -> None:
+def test_processes_that_do_not_agree_are_told_what_differs(together) -> None:
     _, processes = together
     for found in processes:
-        assert "process 1 of" in found["refusal"]
-        assert "starts with a network other than process 0's" in found["refusal"]
+        for words, said in found["refusals"].items():
+            assert f"starts with {words}: all must" in said
+            assert said.startswith("process 1 of")
 
 
 def test_the_cases_do_what_they_are_for() -> None:

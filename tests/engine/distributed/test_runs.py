@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from cavity.cli import main
+from cavity.engine.distributed import timeout
 from cavity.runs import load_checkpoint, open_run
 from engine.distributed.launch import finished, torchrun, workers
 from runs.helpers import TINY_DATA, assert_same_outcome
@@ -42,11 +43,22 @@ def assert_same_fields(one: Path, other: Path) -> None:
     assert torch.equal(first.trainer["generator"], second.trainer["generator"])
 
 
-def kill(job, rank: int, path: Path, epochs: int) -> None:
-    """SIGKILL to one rank when so many epochs are done, and a little more."""
+def wait_for(job, path: Path, epochs: int) -> None:
+    """Until so many epochs are done."""
     metrics = path / "metrics.jsonl"
     while job.poll() is None and (not metrics.exists() or metrics.read_text().count("\n") < epochs):
         time.sleep(0.005)
+
+
+def lives(process: int) -> bool:
+    """Whether it has not ended, collected by its parent or not."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def kill(job, rank: int, path: Path, epochs: int) -> None:
+    """SIGKILL to one rank when so many epochs are done, and a little more."""
+    wait_for(job, path, epochs)
     os.kill(workers(job)[rank], signal.SIGKILL)
 
 
@@ -83,3 +95,28 @@ def test_torchrun_restarts_from_the_checkpoint_and_nothing_is_lost(undisturbed, 
     assert said.count(f"epoch 1/{EPOCHS}") == 1, "it did not begin anew"
     assert_same_outcome(undisturbed[0], path)
     assert len((path / "metrics.jsonl").read_text().splitlines()) == EPOCHS
+
+
+@needs_proc
+def test_a_rank_that_hangs_is_noticed_in_time(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CAVITY_TIMEOUT", "4")
+    path = tmp_path / "stopped"
+    job = torchrun(2, "-m", "cavity", "train", *OPTIONS, "--out", str(path))
+    wait_for(job, path, epochs=2)
+    ranks = workers(job)
+    os.kill(ranks[1], signal.SIGSTOP)
+    began = time.monotonic()
+    while lives(ranks[0]) and time.monotonic() - began < 100:
+        time.sleep(0.1)
+    # torchrun would give it half a minute to end by itself.
+    os.kill(ranks[1], signal.SIGKILL)
+    said = finished(job, status=1)
+    assert "cavity: process 0 of 2 has waited 4 s for the others" in said
+    assert "CAVITY_TIMEOUT" in said
+
+
+def test_a_timeout_that_is_none_is_an_error(monkeypatch) -> None:
+    for text in ("soon", "0", "-3", "nan", "inf"):
+        monkeypatch.setenv("CAVITY_TIMEOUT", text)
+        with pytest.raises(ValueError, match=f"CAVITY_TIMEOUT must be a number of seconds > 0, got '{text}'"):
+            timeout()

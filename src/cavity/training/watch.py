@@ -1,0 +1,104 @@
+"""Whether training has run away: judged when it ends, by what was measured on the training data anyway.
+
+A network must not end worse than a constant, which always gives the most frequent class or the mean, nor lose much of
+what it had learnt. With the loss ℓ (the fraction of wrong answers, or the mean square of the residuals in units of the
+targets' variance), that of a constant ℓ₀, the least so far ℓ* and what chance allows, δ,
+
+    ruined    ℓ > ℓ₀ + δ,   or   NLL > NLL₀ + δ' while ℓ > ℓ₀/2
+    lost      ℓ > ℓ* + (ℓ₀ − ℓ*)/3 + δ
+
+A network that all but gives a constant is no trouble: the data may not hold more. Everything is a function of the
+records, so that a run that was stopped and resumed is judged as one that was not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cavity.analysis.metrics import TRAIN_SAMPLES, Constant
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cavity.analysis.metrics import EpochRecord
+
+#: What ℓ may be above that of a constant, however many samples there are: a fraction of wrong answers, or of the
+#: variance of real targets; and the standard deviations of chance if that is more.
+POINTS, VARIANCE, SIGMAS = 0.03, 0.1, 2.0
+#: The part of a constant's NLL that the NLL may be above it, and nats over the root of the samples.
+LIKELIHOOD, NATS = 0.25, 3.0
+#: The part of what had been learnt that may be lost, and standard deviations of chance: ℓ* was the luckiest of many.
+LOST, LUCK = 1 / 3, 3.0
+
+
+class DivergenceWarning(UserWarning):
+    """Training has ended with a network that is worse than a constant, or much worse than it was."""
+
+
+class Level(NamedTuple):
+    """How good a network is on training data: point-wise and Bayesian error as in a record, and the NLL."""
+
+    error: float
+    error_bayes: float
+    nll: float | None = None
+
+
+def levels(records: Iterable[EpochRecord]) -> list[Level]:
+    """Those of the epochs that were measured."""
+    return [
+        Level(record.train_error, record.train_error_bayes, record.train_nll)
+        for record in records
+        if record.train_error is not None and record.train_error_bayes is not None
+    ]
+
+
+def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str | None:
+    """What is wrong with a network that has ``reached`` these levels on ``samples`` training samples, in words."""
+    if not reached or (constant.real and constant.error == 0):
+        return None
+    last, flat = reached[-1], _loss(constant, constant.error)
+    # Comparisons are written so that NaN is trouble.
+    noise, least = ((2 / samples) ** 0.5, VARIANCE) if constant.real else ((flat * (1 - flat) / samples) ** 0.5, POINTS)
+    for whose, error in (("", last.error_bayes), (" of the most probable weights", last.error)):
+        if not _loss(constant, error) <= flat + max(least, SIGMAS * noise):
+            return f"the training error{whose} is {_words(constant, error)}, that of a constant {_words(constant)}"
+    now, best = _loss(constant, last.error_bayes), min(_loss(constant, level.error_bayes) for level in reached)
+    if constant.nll is not None and last.nll is not None and now > flat / 2:
+        bound = (1 + LIKELIHOOD) * constant.nll + NATS / samples**0.5
+        if not last.nll <= bound:
+            return f"the NLL of the training data is {last.nll:.3g}, that of a constant {constant.nll:.3g}"
+    if now > best + LOST * (flat - best) + LUCK * noise:
+        before = min(level.error_bayes for level in reached)
+        return f"the training error is {_words(constant, last.error_bayes)}, it had been {_words(constant, before)}"
+    return None
+
+
+def _loss(constant: Constant, error: float) -> float:
+    return (error / constant.error) ** 2 if constant.real else error / 100
+
+
+def _words(constant: Constant, error: float | None = None) -> str:
+    error = constant.error if error is None else error
+    return f"{error:.3g}" if constant.real else f"{error:.1f} %"
+
+
+Pair = tuple["Tensor", "Tensor"]
+
+
+class Recent(Iterable[Pair]):
+    """Hands mini-batches on and keeps the last of them, about as many samples as training errors are measured on."""
+
+    def __init__(self, batches: Iterable[Pair]) -> None:
+        self.batches = batches
+        self.kept: deque[Pair] = deque()
+        self._samples = 0
+
+    def __iter__(self) -> Iterator[Pair]:
+        for x, y in self.batches:
+            self.kept.append((x, y))
+            self._samples += len(x)
+            while self._samples - len(self.kept[0][0]) >= TRAIN_SAMPLES:
+                self._samples -= len(self.kept.popleft()[0])
+            yield x, y
