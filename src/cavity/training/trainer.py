@@ -15,12 +15,11 @@ from torch import Tensor
 from cavity.analysis import landscape, metrics
 from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.channels import GaussianOutput
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
-from cavity.core.state import Focusing, Rule
+from cavity.core.state import Focusing, Rule, Site
 from cavity.engine import allocation
 from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
@@ -117,7 +116,7 @@ class Trainer(Loop[StepInfo]):
         self.plan = _plan(net, rate, schedule, rho, damping)
         self.method = Method(
             ALGORITHMS.make(algorithm),
-            tuple(replace(site, fisher=self.plan.fisher) for site in net.sites),
+            _sites(net, self.plan.fisher),
             int(inner_iterations),
             _checked_tolerance(tolerance),
             step,
@@ -322,7 +321,7 @@ def _plan(
         if rho is not None or damping is not None:
             raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
         plan = Annealed(schedule=factor)
-        return replace(plan, count=REGRESSION_COUNT) if isinstance(net.output, GaussianOutput) else plan
+        return replace(plan, count=REGRESSION_COUNT, bounded=True) if net.output.curvature_stays else plan
     layers = len(net.layers)
     return Given(
         per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
@@ -330,6 +329,12 @@ def _plan(
         per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
         CONSTANT if factor is None else factor,
     )
+
+
+def _sites(net: Network, fisher: bool) -> tuple[Site, ...]:
+    """The layers of ``net`` with the messages that the plan asks for."""
+    bare = fisher and net.output.curvature_stays
+    return tuple(replace(site, fisher=fisher, bare=bare) for site in net.sites)
 
 
 def _choose(
