@@ -20,6 +20,7 @@ acts. Discrete weights without λ keep the algorithm's own H.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from cavity.core.algorithms.base import Algorithm
@@ -56,3 +57,9 @@ def input_message(
     back, square = site.coupling.back_to_inputs, m.square()
     A = back(square, gamma)
     return B if lack is None else B + x.reshape(B.shape) * back(square, lack), A
+
+
+def bare_gradient(site: Site, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor | None]:
+    """H = D = Σ_n x̂ g and G = 0 (None where w² is constant), (outputs, columns)."""
+    D = site.coupling.back_to_weights(g, x)
+    return D, torch.zeros_like(D) if site.prior.uses_precision else None

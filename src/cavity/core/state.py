@@ -16,14 +16,15 @@ from cavity.core.priors.base import Prior
 @dataclass(frozen=True)
 class Site:
     """A layer's place in the chain: its coupling and prior, the activation below (None at the first layer) and the
-    channel above; and which precisions it sends, those of the paper or their ``fisher`` part (``core/variances.py``).
-    No tensors, and nothing that changes."""
+    channel above; which precisions it sends, those of the paper or their ``fisher`` part; and whether discrete weights
+    are sent the ``bare`` gradient (``core/fisher.py`` has both). No tensors, and nothing that changes."""
 
     coupling: Coupling
     prior: Prior
     below: Activation | None
     channel: Channel[Any]
     fisher: bool = False
+    bare: bool = False
 
 
 class Focusing(NamedTuple):

@@ -15,7 +15,7 @@ from torch import Tensor
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.arithmetic import EXACT, Arithmetic
 from cavity.core.channels.base import Output
-from cavity.core.fisher import input_message, lacking, positive_part, weight_message
+from cavity.core.fisher import bare_gradient, input_message, lacking, positive_part, weight_message
 from cavity.core.messages import Fields, Moments, Preactivation, Target
 from cavity.core.posterior import update_weights
 from cavity.core.state import Factor, LayerState, Site, Up
@@ -114,6 +114,8 @@ def layer_down(
     else:
         G = weight_precision(site, up.inputs, factor) if on_weights else None
         A = input_precision(site, state.moments, factor) if on_inputs else None
+    if site.bare and site.prior.polarizes:
+        H, G = bare_gradient(site, up.inputs.mean, factor.gradient)
     if below is None:
         return LayerDown(Fields(H, G), None, memory, None)
     assert B is not None

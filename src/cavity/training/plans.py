@@ -72,7 +72,8 @@ class Annealed(Plan):
     With s(t) the schedule and κ(t) = κ·s(t)·√(USUAL_STEPS/steps), because the noise of n steps adds up like √n,
 
         discrete weights   e = κ RMS(m)/RMS(σH),  ρ = 1, damped by α;  in the quench ρ^steps = ``growth``, κ = ``cold``
-        their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples
+        their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples;
+                           if ``bounded``, e = κs min(T, RMS(m)/RMS(σH)) with the same T
         real weights       e = κ min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often
     """
 
@@ -85,6 +86,8 @@ class Annealed(Plan):
     readout_rate: float = 0.2
     readout_floor: float = 0.03
     readout_samples: float = 1280.0
+    #: For an output whose curvature stays: a given rate overshoots where units of one sign push in one direction.
+    bounded: bool = False
     count: float = 15.0
     precision: float = 6.0
     #: None is the cosine with a quench; anything else has no quench.
@@ -111,8 +114,10 @@ class Annealed(Plan):
                 kappa_real = scalar(self.kappa * max(s, self.floor))
                 rules.append(Rule(scalar(1.0), kappa_real, True, horizon, self.precision))
             elif number == len(priors) - 1 and number > 0:
-                rate = self.readout_rate * max(s, self.readout_floor)
-                rules.append(Rule(scalar(1.0), scalar(rate), horizon=scalar(self.readout_samples / batch_size)))
+                horizon = scalar(self.readout_samples / batch_size)
+                unbounded = self.readout_rate * max(s, self.readout_floor)
+                rate = self.kappa * max(s, self.floor) if self.bounded else unbounded
+                rules.append(Rule(scalar(1.0), scalar(rate), relative=self.bounded, horizon=horizon))
             else:
                 rules.append(Rule(scalar(rho), scalar(kappa), relative=True, damping=self.damping))
         return rules

@@ -16,13 +16,12 @@ from torch import Tensor
 from cavity.analysis import landscape, metrics
 from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.channels import GaussianOutput
 from cavity.core.couplings.base import check_sizes
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
-from cavity.core.state import Focusing, Rule
+from cavity.core.state import Focusing, Rule, Site
 from cavity.engine import allocation
 from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
@@ -120,7 +119,7 @@ class Trainer(Loop[StepInfo]):
         self.plan = _plan(net, rate, schedule, rho, damping)
         self.method = Method(
             ALGORITHMS.make(algorithm),
-            tuple(replace(site, fisher=self.plan.fisher) for site in net.sites),
+            _sites(net, self.plan.fisher),
             int(inner_iterations),
             _checked_tolerance(tolerance),
             step,
@@ -401,7 +400,7 @@ def _plan(
         if rho is not None or damping is not None:
             raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
         plan = Annealed(schedule=factor)
-        return replace(plan, count=REGRESSION_COUNT) if isinstance(net.output, GaussianOutput) else plan
+        return replace(plan, count=REGRESSION_COUNT, bounded=True) if net.output.curvature_stays else plan
     layers = len(net.layers)
     return Given(
         per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
@@ -418,6 +417,12 @@ def _numbers(plan: Plan) -> dict[str, object]:
     if callable(schedule):
         values["schedule"] = [schedule(t / 8) for t in range(8)]
     return values
+
+
+def _sites(net: Network, fisher: bool) -> tuple[Site, ...]:
+    """The layers of ``net`` with the messages that the plan asks for."""
+    bare = fisher and net.output.curvature_stays
+    return tuple(replace(site, fisher=fisher, bare=bare) for site in net.sites)
 
 
 def _choose(

@@ -65,6 +65,9 @@ class Activation(Channel[Fields]):
 class Output(Channel[Target]):
     """The likelihood P(y|z) on top of the network. Its message is the target."""
 
+    #: Whether Γ stays, however well a sample is fitted (``core/fisher.py``).
+    curvature_stays: ClassVar[bool] = False
+
     @property
     def branches(self) -> bool:
         """Whether what is computed depends on values, so that no compiled graph can hold it."""

@@ -58,6 +58,7 @@ class GaussianOutput(UnitOutput):
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "real numbers with Gaussian noise, for regression"
     phrase: ClassVar[str] = "a Gaussian output"
+    curvature_stays: ClassVar[bool] = True
 
     def __init__(self, noise: float = 1.0) -> None:
         if not (math.isfinite(noise) and noise > 0):
