@@ -87,6 +87,7 @@ _MODULES = {
     "calibration": "cavity.analysis.calibration",
     "callbacks": "cavity.training.callbacks",
     "data": "cavity.data",
+    "entropy": "cavity.analysis.entropy",
     "export": "cavity.export",
     "landscape": "cavity.analysis.landscape",
     "metrics": "cavity.analysis.metrics",

@@ -46,6 +46,21 @@ def log_posterior(
     x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign
 ) -> Array:
     """Normalised log P(W | D) of all 2ⁿ configurations; weight b is +1 where bit b of the index is set."""
+    log_p = log_joint(x, y, fields, noise, activation)
+    normalised: Array = log_p - logsumexp(log_p)
+    return normalised
+
+
+def log_evidence(
+    x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign
+) -> float:
+    """log P(y | x) under the normalised prior Π e^{θw}/2cosh θ."""
+    norm = sum(float(np.logaddexp(f, -f).sum()) for f in fields)
+    return float(logsumexp(log_joint(x, y, fields, noise, activation))) - norm
+
+
+def log_joint(x: Array, y: Array, fields: Sequence[Array], noise: float, activation: Function) -> Array:
+    """log P(y | x, W) + Σ θW of all 2ⁿ configurations."""
     theta = np.concatenate([f.ravel() for f in fields])
     check(x, y, fields, theta.size)
     shapes = [f.shape for f in fields]
@@ -55,11 +70,9 @@ def log_posterior(
         w = configurations(np.arange(start, start + step), theta.size)
         z = preactivations(x, unpack(w, shapes), activation)
         log_p[start : start + step] = log_likelihood(z, y, noise) + w @ theta
-    evidence = logsumexp(log_p)
-    if not np.isfinite(evidence):
+    if not np.isfinite(log_p).any():
         raise ValueError("y: no weight configuration reproduces these labels; give noise > 0 or other labels")
-    normalised: Array = log_p - evidence
-    return normalised
+    return log_p
 
 
 def configurations(codes: NDArray[np.int64], bits: int) -> Array:

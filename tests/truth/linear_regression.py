@@ -26,3 +26,14 @@ def posterior(x: Array, y: Array, field: Array, precision: Array, noise: float) 
     covariance = np.linalg.inv(diagonal + x.T @ x / noise)
     mean = np.einsum("kij,kj->ki", covariance, field + y.T @ x / noise)
     return mean, covariance
+
+
+def log_evidence(x: Array, y: Array, field: Array, precision: Array, noise: float) -> float:
+    """log P(y | x): y_k is normal with mean Xh_k/λ_k and covariance X diag(1/λ_k) Xᵀ + ν."""
+    total = 0.0
+    for h, scale, target in zip(field, precision, y.T, strict=True):
+        covariance = (x / scale) @ x.T + noise * np.eye(len(x))
+        residual = target - x @ (h / scale)
+        _, log_det = np.linalg.slogdet(2 * np.pi * covariance)
+        total -= 0.5 * (log_det + residual @ np.linalg.solve(covariance, residual))
+    return total

@@ -1,0 +1,182 @@
+"""The local entropy of ±1 weights: how many solutions there are at a distance from a reference (Franz and Parisi).
+
+    Z(γ) = Σ_W exp(γ Σ_ki w̃_ki w_ki) [W gets right what w̃ gets right],     S(d) = min_γ [log Z(γ) − γN(1 − 2d)]
+
+At the minimum the solutions that count have distance d on average, 1 − 2d = Σ w̃m/N.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from cavity.analysis.entropy.evidence import DAMPING, ITERATIONS, TOLERANCE, Unreliable, check_numbers, checked
+from cavity.core.algorithms import ALGORITHMS, Algorithm
+from cavity.core.channels import GaussianOutput
+from cavity.core.entropy import fixed_point, free_entropy
+from cavity.core.entropy.fixed_point import prior_state
+from cavity.core.messages import Fields
+from cavity.core.network import Network
+from cavity.core.priors import Binary
+from cavity.core.state import LayerState, Site
+
+#: The mean distance of the solutions may differ by this part from the one asked for: S is stationary in γ, and what is
+#: neglected is of second order.
+DISTANCE_TOLERANCE = 0.02
+#: Couplings tried for one distance.
+ATTEMPTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class LocalEntropy:
+    """log-numbers of solutions at distances from a reference. A solution gets right whatever the reference gets right, so
+    that its training error is at most the reference's."""
+
+    #: Fractions of the weights that differ from the reference.
+    distances: tuple[float, ...]
+    #: log-numbers; None where message passing has not converged.
+    values: tuple[float | None, ...]
+    #: γ of each distance.
+    couplings: tuple[float, ...]
+    #: Samples that the reference gets right, of all.
+    constraints: int
+    samples: int
+    #: How many weights there are.
+    weights: int
+
+    @property
+    def converged(self) -> bool:
+        """At every distance."""
+        return None not in self.values
+
+    @property
+    def per_weight(self) -> tuple[float, ...]:
+        """values / weights; raises ``Unreliable`` if one is missing."""
+        missing = [d for d, value in zip(self.distances, self.values, strict=True) if value is None]
+        if missing:
+            raise Unreliable(f"message passing has not converged at distances {missing}: raise iterations or damping")
+        return tuple(value / self.weights for value in self.values if value is not None)
+
+    @property
+    def unconstrained(self) -> tuple[float, ...]:
+        """What ``per_weight`` is without any sample, −d log d − (1−d) log(1−d): nothing lies above it."""
+        return tuple(-d * math.log(d) - (1 - d) * math.log1p(-d) for d in self.distances)
+
+
+@torch.no_grad()
+def local_entropy(
+    net: Network,
+    x: Tensor,
+    y: Tensor,
+    distances: Sequence[float],
+    *,
+    algorithm: str | Algorithm = "bp",
+    iterations: int = ITERATIONS,
+    damping: float = DAMPING,
+    tolerance: float = TOLERANCE,
+) -> LocalEntropy:
+    """log of the number of ±1 weights at each Hamming distance from ``net``'s that get right what it gets right.
+
+    Args:
+        net: The reference is its most probable weights; they must be binary.
+        x: Inputs (samples, *input_shape).
+        y: Labels, as ``Trainer.step`` takes them.
+        distances: Fractions of the weights, between 0 and 1.
+        algorithm: ``"bp"``, ``"bpi"`` or ``"amp"``; mean field cannot count.
+        iterations: Of message passing for each coupling, at most.
+        damping: The part of the old mean that stays in each of them.
+        tolerance: Converged if no weight mean moves by more.
+    """
+    method, (x, y) = ALGORITHMS.make(algorithm), checked(net, x, y)
+    check_numbers(iterations, damping, tolerance)
+    _check(net, method, distances)
+    predicted = net.predict(x)
+    right = (predicted == y.reshape(predicted.shape)).reshape(len(x), -1).all(dim=1)
+    if not bool(right.any()):
+        raise ValueError(f"the network gets none of the {len(x)} samples right: every network is a solution")
+    walk = _Walk(method, net, x[right], y[right], iterations, damping, tolerance)
+    found = {d: walk.to(d) for d in sorted(set(map(float, distances)))}
+    values, couplings = zip(*(found[float(d)] for d in distances), strict=True)
+    return LocalEntropy(tuple(map(float, distances)), values, couplings, int(right.sum()), len(x), walk.weights)
+
+
+def _check(net: Network, method: Algorithm, distances: Sequence[float]) -> None:
+    if method.name == "mf":
+        raise ValueError("algorithm 'mf' cannot count solutions, its bound is -infinity: use 'bp', 'bpi' or 'amp'")
+    others = [layer.prior.name for layer in net.weighted() if not isinstance(layer.prior, Binary)]
+    if others:
+        raise ValueError(f"a Hamming distance needs binary weights, the network has {others[0]} ones")
+    if isinstance(net.output, GaussianOutput):
+        raise ValueError("a Gaussian output is never right: local entropy needs labels or classes")
+    if not distances or not all(0 < d < 1 for d in distances):
+        raise ValueError(f"distances must be fractions between 0 and 1, got {list(distances)}")
+
+
+Part = TypeVar("Part")
+
+
+def _hard(channel: Part) -> Part:
+    """The channel without its noise: a solution is right, not probably right."""
+    if not getattr(channel, "noise", 0.0):
+        return channel
+    hard = copy.copy(channel)
+    hard.noise = 0.0  # type: ignore[attr-defined]
+    return hard
+
+
+class _Walk:
+    """Message passing at one coupling γ after another, each from the fixed point before."""
+
+    def __init__(
+        self, method: Algorithm, net: Network, x: Tensor, y: Tensor, iterations: int, damping: float, tolerance: float
+    ) -> None:
+        self.method, self.x, self.y, self.iterations, self.tolerance = method, x, y, iterations, tolerance
+        self.sites = tuple(replace(site, channel=_hard(site.channel), below=_hard(site.below)) for site in net.sites)
+        self.reference = tuple(layer.point() for layer in net.weighted())
+        self.weights = sum(layer.free_weights for layer in net.weighted())
+        self.gamma, self.damping = math.nan, damping
+        self.states: tuple[LayerState, ...] = net.states()
+
+    def to(self, distance: float) -> tuple[float | None, float]:
+        """S and γ of a distance, by the secant rule for atanh of the overlap, which is γ itself without samples."""
+        q, aim = 1 - 2 * distance, math.atanh(1 - 2 * distance)
+        gamma, slope, last = aim, 1.0, None
+        for _ in range(ATTEMPTS):
+            log_z, overlap = self.at(gamma)
+            if log_z is None or not -1 < overlap < 1:
+                return None, gamma
+            if abs(overlap - q) <= 2 * DISTANCE_TOLERANCE * min(distance, 1 - distance):
+                return log_z - gamma * self.weights * q, gamma
+            reached = math.atanh(overlap)
+            if last is not None and reached != last[1]:
+                slope = min(4.0, max(0.25, (gamma - last[0]) / (reached - last[1])))
+            last = gamma, reached
+            gamma += slope * (aim - reached)
+        return None, gamma
+
+    def at(self, gamma: float) -> tuple[float | None, float]:
+        """log Z(γ), None if it is not known, and the overlap Σ w̃m/N."""
+        self.states = tuple(map(self._coupled, self.states, self.sites, self.reference, [gamma] * len(self.sites)))
+        self.gamma = gamma
+        point = fixed_point(self.method, self.sites, self.states, self.x, self.y, self.iterations, self.tolerance)
+        self.states = point.states
+        samples, weights = free_entropy(self.method, self.sites, point, self.x, self.y)
+        log_z = float(samples.double().sum() + weights.double().sum())
+        log_z += self.weights * (abs(gamma) + math.log1p(math.exp(-2 * abs(gamma))))
+        parts = zip(self.reference, self.states, strict=True)
+        overlap = sum(float((w * state.moments.mean).double().sum()) for w, state in parts) / self.weights
+        return log_z if point.converged and math.isfinite(log_z) else None, overlap
+
+    def _coupled(self, state: LayerState, site: Site, reference: Tensor, gamma: float) -> LayerState:
+        """The same messages with the prior γw̃; from nothing at the first coupling."""
+        prior = Fields(gamma * reference, None)
+        if math.isnan(self.gamma):
+            return prior_state(site, prior, state, self.damping)
+        moved = state.natural.field + (gamma - self.gamma) * reference
+        return state._replace(start=prior, natural=Fields(moved, None))
