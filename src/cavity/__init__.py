@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         Step,
     )
     from cavity.core.couplings import Conv2d, Dense
-    from cavity.core.network import Layer, Network, mlp
+    from cavity.core.layer import Layer
+    from cavity.core.network import Network, mlp
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
@@ -75,7 +76,8 @@ _HOME = {
     ),
     "cavity.core.couplings": ("Conv2d", "Dense"),
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
-    "cavity.core.network": ("Layer", "Network", "mlp"),
+    "cavity.core.layer": ("Layer",),
+    "cavity.core.network": ("Network", "mlp"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.training.trainer": ("NonFiniteField", "Trainer"),
 }

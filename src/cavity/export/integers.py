@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.core.channels import ArgMax, Label
-from cavity.core.network import Layer, Network
+from cavity.core.layer import Layer
+from cavity.core.network import Network
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from cavity.core.channels import Sign
 from cavity.core.floors import VARIANCE_FLOOR
-from cavity.core.network import Layer, Network
+from cavity.core.layer import Layer
+from cavity.core.network import Network
 from cavity.core.special import MILLS_32, MILLS_64
 from cavity.export.graph import Graph
 
