@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cavity.core.couplings import Conv2d, Dense
     from cavity.core.layer import Layer
     from cavity.core.network import Network, mlp
+    from cavity.core.pools import AveragePool, MaxPool
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
@@ -34,6 +35,7 @@ __all__ = [
     "Absolute",
     "ArgMax",
     "Atoms",
+    "AveragePool",
     "Binary",
     "Conv2d",
     "Dense",
@@ -45,6 +47,7 @@ __all__ = [
     "Label",
     "Layer",
     "LeakyReLU",
+    "MaxPool",
     "MessagePassingClassifier",
     "MessagePassingRegressor",
     "Network",
@@ -78,6 +81,7 @@ _HOME = {
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
     "cavity.core.layer": ("Layer",),
     "cavity.core.network": ("Network", "mlp"),
+    "cavity.core.pools": ("AveragePool", "MaxPool"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.training.trainer": ("NonFiniteField", "Trainer"),
 }

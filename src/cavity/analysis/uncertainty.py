@@ -75,9 +75,7 @@ def predictive_entropy(network: Network, x: Tensor, n: int, generator: torch.Gen
 def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivation:
     """ω = Σ m x and V = Σ σ x² of the last layer, for activations x that the drawn weights decide."""
     x, last = below_last(network, weights, x), network.weighted()[-1]
-    parts = [part for part in (last.posterior, last.posterior.threshold) if part is not None]
-    m, sigma = (torch.cat([part.moments[which] for part in parts], dim=1) for which in (0, 1))
-    omega, V = last.apply_known(m, x), last.apply_known(sigma, x.square())
+    omega, V = (last.apply_known(part, y) for part, y in zip(last.known_moments(), (x, x.square()), strict=True))
     largest = omega.square().amax(dim=1, keepdim=True)
     return Preactivation(omega, torch.maximum(V, LEAST_RATIO * largest).clamp_min(LEAST_VARIANCE))
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from cavity.core.channels import Activation, Channel
 from cavity.core.couplings import Constant, Coupling, free_columns, random_mask
 from cavity.core.messages import Fields, Moments, Preactivation
+from cavity.core.pools import Pool, Pooling
 from cavity.core.priors import PRIORS, Gaussian, Prior
 from cavity.core.state import LayerState, Site
 
@@ -101,13 +102,16 @@ class Layer(nn.Module):
             moments = Moments(moments.mean * self.mask, moments.variance * self.mask)
         self.set_state(natural, moments)
         if self.threshold is not None:
-            square = moments.mean.square() + moments.variance
-            self.threshold.begin(torch.zeros_like(moments.mean[:, 0]), square.sum(dim=1).mean().sqrt(), balanced=False)
+            size = (self.mean.square() + self.variance).sum(dim=1).mean().sqrt()
+            self.threshold.begin(torch.zeros_like(self.mean[:, 0]), size, balanced=False)
 
-    def site(self, below: Activation | None, channel: Channel[Any]) -> Site:
+    def site(self, below: Activation | None, pool: Pool | None, channel: Channel[Any]) -> Site:
         """The layer's place between two channels, without what is known about its weights."""
-        threshold = None if self.threshold is None else self.threshold.site(None, channel)
-        return Site(self.coupling, self.prior, below, channel, threshold=threshold)
+        threshold = None if self.threshold is None else self.threshold.site(None, None, channel)
+        if below is None or pool is None:
+            return Site(self.coupling, self.prior, below, channel, threshold=threshold)
+        pooling = Pooling(pool, below)
+        return Site(self.coupling, self.prior, pool.units(below), channel, threshold=threshold, pooling=pooling)
 
     def _count(self, *_: object) -> None:
         """Count what the mask leaves: whenever it changes, never in a step, because counting waits for the device."""
@@ -186,6 +190,11 @@ class Layer(nn.Module):
             return z
         # Added last: sums of signs are whole numbers, and stay exact.
         return z + self.threshold.coupling.apply(w[:, -1:], z.new_ones(1, 1))
+
+    def known_moments(self) -> tuple[Tensor, Tensor]:
+        """m and σ of the posterior that Bayesian prediction uses, thresholds included."""
+        parts = [part.moments for part in (self.posterior, self.posterior.threshold) if part is not None]
+        return torch.cat([m for m, _ in parts], 1), torch.cat([sigma for _, sigma in parts if sigma is not None], 1)
 
     def point(self) -> Tensor:
         """The most probable weights, 0 where masked."""

@@ -1,5 +1,4 @@
-"""Networks: a chain coupling → activation → … → coupling → output. ``Network`` chains layers with channels; ``mlp`` builds
-the usual one."""
+"""Networks: a chain coupling → activation → … → coupling → output. ``mlp`` builds the usual one."""
 
 from __future__ import annotations
 
@@ -15,27 +14,35 @@ from cavity.core.couplings import Coupling, Dense
 from cavity.core.couplings.base import check_sizes
 from cavity.core.layer import Layer
 from cavity.core.messages import Preactivation
+from cavity.core.pools import Pool
 from cavity.core.priors import Prior
 from cavity.core.state import LayerState, Site
+
+Part = Layer | Coupling | Activation | Pool | Output | str
 
 
 class Network(nn.Module):
     """A chain of layers and channels, e.g. ``Network([Dense(64, 101), "sign", Dense(101, 10), "argmax"])``.
 
     Couplings are wrapped into a ``Layer`` with binary weights; activations and the output are channels or their names.
+    A pool may follow an activation.
     """
 
-    def __init__(self, chain: Sequence[Layer | Coupling | Activation | Output | str], *, seed: int = 0) -> None:
+    def __init__(self, chain: Sequence[Part], *, seed: int = 0) -> None:
         super().__init__()
-        if len(chain) < 2 or len(chain) % 2:
+        pools = [place for place, part in enumerate(chain) if isinstance(part, Pool)]
+        alternating = [part for part in chain if not isinstance(part, Pool)]
+        if len(alternating) < 2 or len(alternating) % 2:
             raise ValueError(
-                f"chain must alternate weights and channels and end with an output, got {len(chain)} parts"
+                f"chain must alternate weights and channels and end with an output, got {len(alternating)} parts"
             )
-        layers = [_as_layer(part, place) for place, part in enumerate(chain[::2])]
+        layers = [_as_layer(part, place) for place, part in enumerate(alternating[::2])]
         self.layers = nn.ModuleList(layers)
-        self.activations = tuple(_as_activation(part) for part in chain[1:-1:2])
-        self.output = _as_output(chain[-1])
-        _check_chain(layers)
+        self.activations = tuple(_as_activation(part) for part in alternating[1:-1:2])
+        self.output = _as_output(alternating[-1])
+        #: What pools the units of each activation; None: nothing does.
+        self.pools = _pools(chain, pools, len(self.activations))
+        _check_chain(layers, self.activations, self.pools)
         self.reset(seed)
 
     def reset(self, seed: int) -> None:
@@ -53,8 +60,8 @@ class Network(nn.Module):
         """The chain as message passing sees it, without what is known about the weights."""
         channels: list[Activation | Output] = [*self.activations, self.output]
         below: list[Activation | None] = [None, *self.activations]
-        parts = zip(self.weighted(), below, channels, strict=True)
-        return tuple(layer.site(under, over) for layer, under, over in parts)
+        parts = zip(self.weighted(), below, (None, *self.pools), channels, strict=True)
+        return tuple(layer.site(under, pool, over) for layer, under, pool, over in parts)
 
     def states(self) -> tuple[LayerState, ...]:
         """What is known about the weights of each layer."""
@@ -134,10 +141,27 @@ def _as_output(part: object) -> Output:
     raise TypeError(f"output must be an Output or one of {', '.join(OUTPUTS)}, got {part!r}")
 
 
-def _check_chain(layers: Sequence[Layer]) -> None:
-    """Each coupling must take what the one before gives; the last one must be dense."""
+def _pools(chain: Sequence[Part], places: Sequence[int], activations: int) -> tuple[Pool | None, ...]:
+    """The pool of each activation, from where pools stand in the chain."""
+    pools: list[Pool | None] = [None] * activations
+    for before, place in enumerate(places):
+        # Each activation is the second of a pair, and of the pools before this one each has its own place.
+        number, first = divmod(place - before - 1, 2)
+        part = chain[place]
+        if not isinstance(part, Pool) or not first or not 0 <= number < activations or pools[number] is not None:
+            raise ValueError(f"chain[{place}] is {part!r}: a pool must follow an activation, before the next weights")
+        pools[number] = part
+    return tuple(pools)
+
+
+def _check_chain(layers: Sequence[Layer], activations: Sequence[Activation], pools: Sequence[Pool | None]) -> None:
+    """Each coupling must take what the one before gives, pooled or not; the last one must be dense."""
     for number, (lower, upper) in enumerate(pairwise(layers), start=1):
         gives, takes = lower.coupling.output_shape, upper.coupling.input_shape
+        pool = pools[number - 1]
+        if pool is not None:
+            gives = pool.output_shape(gives)
+            pool.units(activations[number - 1])
         flat = torch.Size(gives).numel()
         if takes != gives and takes != (flat,):
             raise ValueError(f"layer {number} takes inputs of shape {takes}, but layer {number - 1} gives {gives}")
@@ -168,7 +192,7 @@ def mlp(
     check_sizes(inputs=inputs, outputs=outputs, **{f"hidden[{n}]": width for n, width in enumerate(hidden)})
     if output is None:
         output = "label" if outputs == 1 else "argmax"
-    chain: list[Layer | Coupling | Activation | Output | str] = []
+    chain: list[Part] = []
     for lower, upper in pairwise(sizes):
         layer = Layer(Dense(lower, upper, bias=bias), weights, density=density, init=init, threshold=threshold)
         chain += [layer, activation]

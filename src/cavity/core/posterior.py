@@ -9,7 +9,8 @@ e is the step of natural-gradient ascent on the log-evidence of the mini-batch. 
 
 no layer moves by more than κ of its own size: to first order a step changes m by eσD, where D is the gradient.
 Thresholds are measured by the size s of the preactivations they are added to, because they may well be 0: s stands for
-RMS(m), and 1/s² for the N inputs in λ₀. The paper has e = 1, T = ∞ and λ₀ = 0. Everything here is elementwise on (outputs, columns) and runs as one kernel.
+RMS(m), and 1/s² for the N inputs in λ₀. The paper has e = 1, T = ∞ and λ₀ = 0. Everything here is elementwise on
+(outputs, columns) and runs as one kernel.
 """
 
 from __future__ import annotations

@@ -64,9 +64,11 @@ def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
 def below_last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Inputs of the last layer, for known weights of the others."""
     layers = network.weighted()
-    for number, (layer, w, activation) in enumerate(zip(layers, weights, network.activations, strict=False)):
+    parts = zip(layers, weights, network.activations, network.pools, strict=False)
+    for number, (layer, w, activation, pool) in enumerate(parts):
         z = layer.apply_known(w, x)
         x = activation.forward(settled(z, x) if number == 0 and isinstance(activation, Sign) else z)
+        x = x if pool is None else pool.forward(x)
     return x
 
 

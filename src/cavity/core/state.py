@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from cavity.core.channels.base import Activation, Channel
+from cavity.core.channels.base import Channel, Units
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target, relayout
+from cavity.core.pools import Pooling
 from cavity.core.priors.base import Prior
 
 
 @dataclass(frozen=True)
 class Site:
-    """A layer's place in the chain: its coupling and prior, the activation below (None at the first layer) and the
-    channel above; and which precisions it sends, those of the paper or their ``fisher`` part (``core/variances.py``).
+    """A layer's place in the chain: its coupling and prior, the units below (None at the first layer) and the channel
+    above; and which precisions it sends, those of the paper or their ``fisher`` part (``core/variances.py``).
     No tensors, and nothing that changes.
 
     A layer with thresholds has a second coupling into the same preactivations, whose only input is 1: z = Σ w x + b.
@@ -24,10 +25,12 @@ class Site:
 
     coupling: Coupling
     prior: Prior
-    below: Activation | None
+    below: Units | None
     channel: Channel[Any]
     fisher: bool = False
     threshold: Site | None = None
+    #: What pools the units of the activation below into the units that the coupling sees; None: nothing does.
+    pooling: Pooling | None = None
 
     def sending(self, fisher: bool) -> Site:
         """The same place with precisions of that kind."""
@@ -102,12 +105,14 @@ class LayerState(NamedTuple):
 
 class Up(NamedTuple):
     """What the way up leaves at one layer: inputs (x̂, Δ), preactivation (ω, V), the (ω, V) of the layer below that the
-    inputs came from (None at the first layer), and how many variances were raised to the floor."""
+    inputs came from (None at the first layer), how many variances were raised to the floor, and the (ω, V) of the layer
+    below before it was pooled."""
 
     inputs: Moments
     pre: Preactivation
     below: Preactivation | None
     floored: Tensor
+    unpooled: Preactivation | None = None
 
 
 class Factor(NamedTuple):

@@ -31,6 +31,13 @@ class LayerDown(NamedTuple):
     memory: Any
     floored: Tensor | None
     threshold: LayerDown | None = None
+    #: (B, A) on the units of the layer below, where a pool is between them and the inputs.
+    unpooled: Fields | None = None
+
+    @property
+    def message(self) -> Fields | None:
+        """What the layer below is told."""
+        return self.down if self.unpooled is None else self.unpooled
 
 
 class Learnt(NamedTuple):
@@ -78,6 +85,9 @@ def sweep_up(algorithm: Algorithm, sites: Sequence[Site], states: Sequence[Layer
 
 def layer_up(algorithm: Algorithm, site: Site, state: LayerState, x: Tensor, below: Preactivation | None) -> Up:
     """x̂ and Δ of one layer's inputs, from the (ω, V) below or for the first layer x itself, then its own ω and V."""
+    unpooled = below
+    if below is not None and site.pooling is not None:
+        below = site.pooling.up(below)
     inputs = Moments(x, None) if below is None else _inputs(site, state, below)
     omega, V = algorithm.up(site, state, inputs, below), preactivation_variance(site, state.moments, inputs)
     if site.threshold is not None and state.threshold is not None:
@@ -85,7 +95,7 @@ def layer_up(algorithm: Algorithm, site: Site, state: LayerState, x: Tensor, bel
         omega = omega + algorithm.up(site.threshold, state.threshold, one, None)
         V = V + preactivation_variance(site.threshold, state.threshold.moments, one)
     V, count = floored(V, variance_floor(site, inputs, algorithm.variance_floor))
-    return Up(inputs, Preactivation(omega, V), below, count)
+    return Up(inputs, Preactivation(omega, V), below, count, unpooled)
 
 
 def _inputs(site: Site, state: LayerState, below: Preactivation) -> Moments:
@@ -113,6 +123,8 @@ def layer_down(
     needed = algorithm.needs_curvature or any(_uses_curvature(part) for part in parts)
     response = site.channel.response(message, up.pre) if needed else None
     found = _messages(algorithm, site, state, up, message, response, arithmetic, remember)
+    if site.pooling is not None and found.down is not None and up.unpooled is not None:
+        found = found._replace(unpooled=site.pooling.down(found.down, up.unpooled))
     if site.threshold is None or state.threshold is None:
         return found
     up = Up(constant_input(up.pre.mean), up.pre, None, up.floored)
@@ -178,7 +190,7 @@ def sweep_down(
     downs: list[LayerDown] = []
     for site, state, up, how in reversed(list(zip(sites, states, ups, arithmetic, strict=True))):
         downs.append(layer(algorithm, site, state, up, message, how, remember))
-        message = downs[-1].down or message
+        message = downs[-1].message or message
     return downs[::-1]
 
 

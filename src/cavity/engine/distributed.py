@@ -199,7 +199,7 @@ class Pending:
         with self._team._contact():
             self._work.wait()
         sizes = [tensor.numel() for pair in self._fields for tensor in pair if tensor is not None]
-        parts = iter(self._sum.split(sizes))
+        parts = iter(torch.split(self._sum, sizes))
 
         def summed(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else next(parts).view(tensor.shape)

@@ -96,7 +96,7 @@ class Runner:
         target: Target,
     ) -> None:
         """Choose anew for some layers, from what a sweep has brought."""
-        messages = [*(down.down for down in downs[1:]), target]
+        messages = [*(down.message for down in downs[1:]), target]
         for number in layers:
             message = messages[number]
             assert message is not None

@@ -204,7 +204,7 @@ void {p}_scores(const {p}_input *sample, {p}_score *scores);
     int32_t s;
     for (j = 0; j < {words}; ++j)
       apart += {p}_ones({apart}, fast);
-    s = {base} - 2 * apart;
+    s = {base} - {2 << layer.shift} * apart;
 {keep}
   }}
 }}

@@ -246,9 +246,9 @@ class Trainer(Loop[StepInfo]):
         ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
         as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
         again continues, in mid-epoch if need be: an iterable is gone through anew up to there. Thresholds that no data
-        have balanced yet are started from training samples, of an iterable its first mini-batch. ``compile="auto"`` does
-        not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to keep
-        what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
+        have balanced yet are started from training samples, or the first mini-batch of an iterable. ``compile="auto"``
+        does not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to
+        keep what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         """
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
