@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         Step,
     )
     from cavity.core.couplings import Conv2d, Dense
-    from cavity.core.network import Layer, Network, mlp
+    from cavity.core.layer import Layer
+    from cavity.core.network import Network, mlp
+    from cavity.core.pools import AveragePool, MaxPool
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
@@ -34,6 +36,7 @@ __all__ = [
     "Absolute",
     "ArgMax",
     "Atoms",
+    "AveragePool",
     "Binary",
     "Conv2d",
     "Dense",
@@ -46,6 +49,7 @@ __all__ = [
     "Label",
     "Layer",
     "LeakyReLU",
+    "MaxPool",
     "MessagePassingClassifier",
     "MessagePassingRegressor",
     "Network",
@@ -77,7 +81,9 @@ _HOME = {
     ),
     "cavity.core.couplings": ("Conv2d", "Dense"),
     "cavity.estimator": ("MessagePassingClassifier", "MessagePassingRegressor"),
-    "cavity.core.network": ("Layer", "Network", "mlp"),
+    "cavity.core.layer": ("Layer",),
+    "cavity.core.network": ("Network", "mlp"),
+    "cavity.core.pools": ("AveragePool", "MaxPool"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.training.trainer": ("NonFiniteField", "Trainer"),
     "cavity.training.watch": ("DivergenceWarning",),

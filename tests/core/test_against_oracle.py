@@ -16,9 +16,18 @@ import cavity
 from cavity.core import channels
 from cavity.core.algorithms import ALGORITHMS
 from cavity.core.algorithms.amp import EXPANSION_FLOOR
-from oracle.bridge import UNITS, WEIGHTS, History, Problem, coupling_and_graph, random_state, write_state
+from oracle.bridge import (
+    UNITS,
+    WEIGHTS,
+    History,
+    Problem,
+    coupling_and_graph,
+    random_state,
+    random_threshold,
+    write_state,
+)
 from oracle.channels import SMALLEST_ONE_PLUS_AV, SMALLEST_PRECISION
-from oracle.message_passing import Layer
+from oracle.message_passing import Layer, with_threshold
 from products import all_pairs
 
 TOLERANCE = 1e-10
@@ -40,6 +49,7 @@ class Case(NamedTuple):
     damping: float
     rho: float
     pull: str
+    threshold: bool
 
 
 OPTIONS: dict[str, tuple] = {
@@ -53,6 +63,7 @@ OPTIONS: dict[str, tuple] = {
     "damping": (0.0, 0.6),
     "rho": (1.0, 0.9),
     "pull": ("none", "reinforcement", "focusing"),
+    "threshold": (False, True),
 }
 
 ACTIVATIONS: dict[str, tuple[Any, Any]] = {
@@ -95,7 +106,7 @@ def allowed(case: dict[str, Any]) -> bool:
 
 #: The activations that are not in OPTIONS, once each.
 OTHERS = [
-    Case(prior, name, output, "dense 3", False, False, 2, 0.6, 0.9, "none")
+    Case(prior, name, output, "dense 3", False, False, 2, 0.6, 0.9, "none", False)
     for name, prior, output in zip(
         sorted(ACTIVATIONS.keys() - set(OPTIONS["activation"])),
         itertools.cycle(("binary", "gaussian", "ternary")),
@@ -118,7 +129,12 @@ def build(case: Case, algorithm: str, seed: int) -> Problem:
         mask = rng.random(shape) < 0.8 if case.masked else None
         coupling, graph = coupling_and_graph(kind, sizes, case.bias, mask)
         state = random_state(rng, prior, shape, graph.alive)
-        layer = cavity.Layer(coupling, prior, mask=None if mask is None else torch.tensor(mask))
+        if case.threshold:
+            column = random_threshold(rng, shape[0])
+            state = {name: np.hstack([value, column[name]]) for name, value in state.items()}
+            graph = with_threshold(graph)
+        kept = None if mask is None else torch.tensor(mask)
+        layer = cavity.Layer(coupling, prior, mask=kept, threshold=case.threshold)
         chain += [layer, ACTIVATIONS[case.activation][0]]
         layers.append(
             Layer(
@@ -129,6 +145,7 @@ def build(case: Case, algorithm: str, seed: int) -> Problem:
                 damping=case.damping * (1 - 0.2 * depth),
                 reinforcement=0.2 + 0.1 * depth if case.pull == "reinforcement" else 0.0,
                 focusing=(3.0, 0.8) if case.pull == "focusing" else None,
+                threshold=case.threshold,
             )
         )
     output, oracle_output = OUTPUTS[case.output]
@@ -157,7 +174,8 @@ def is_quiet(problem: Problem, history: History) -> bool:
     for tau, messages in enumerate(history):
         for depth, layer in enumerate(problem.layers):
             V, alive = messages["V"][depth], layer.graph.alive
-            if layer.prior == "gaussian" and messages["precision"][depth][alive].min() < SMALLEST_PRECISION:
+            real = [c for c in range(alive.shape[1]) if layer.prior_of(c) == "gaussian"]
+            if real and messages["precision"][depth][:, real][alive[:, real]].min() < SMALLEST_PRECISION:
                 return False
             largest = 0.0 if layer.prior == "gaussian" else 1.0
             power = (messages["xhat"][depth] ** 2 + messages["Delta"][depth]).mean(axis=1, keepdims=True)
@@ -187,11 +205,13 @@ def compare(problem: Problem, found: History, expected: History) -> None:
             first = 1 if name == "B" else 0
             for depth, (a, b) in enumerate(zip(ours[name], theirs[name][first:], strict=True), start=first):
                 error = np.abs(a - b) / (1 + np.abs(b))
+                layer = problem.layers[depth]
+                if name == "precision" and layer.prior == "binary":
+                    binary = np.array([not layer.is_threshold(c) for c in range(a.shape[1])])
+                    assert np.isnan(a[:, binary]).all()
+                    error[:, binary] = 0
                 if name in ("H", "G", "precision"):
-                    error = error[problem.layers[depth].graph.alive]
-                if name == "precision" and problem.layers[depth].prior == "binary":
-                    assert np.isnan(a).all()
-                    continue
+                    error = error[layer.graph.alive]
                 assert error.max() < TOLERANCE, f"{name} of layer {depth} at iteration {tau + 1}: {error.max():.1e}"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import cavity
 from cavity.core.network import Network
@@ -31,6 +32,12 @@ KINDS = {
     "real": ((23, 12, 4), {}, False),
     "real, sparse with bias": ((23, 12, 1), {"density": 0.5, "bias": True}, False),
     "real without hidden layer": ((23, 6), {"bias": True}, False),
+    "threshold": ((13, 11, 6, 5), {"threshold": True}, True),
+    "threshold and bias, sparse": ((33, 10, 9, 3), {"density": 0.5, "bias": True, "threshold": True}, True),
+    "threshold, label": ((21, 9, 1), {"threshold": True}, True),
+    "threshold, ternary, real": ((23, 12, 12, 4), {"weights": "ternary", "threshold": True}, False),
+    "threshold without hidden layer": ((19, 4), {"threshold": True}, True),
+    "threshold, real without hidden layer": ((19, 4), {"threshold": True}, False),
 }
 
 
@@ -40,6 +47,11 @@ def network(sizes: tuple[int, ...], seed: int = 0, **options) -> Network:
     for layer in net.weighted():
         if layer.prior.name == "ternary":
             layer.precision.fill_(0.9)
+        if layer.threshold is not None:
+            b = torch.randn(layer.shape[0], generator=torch.Generator().manual_seed(seed))
+            # Some differ by whole numbers, or by nothing: then the sums alone decide.
+            b[1::3] = b[0] + torch.arange(len(b[1::3])) // 2
+            layer.threshold.begin(3 * b, torch.tensor(3.0), balanced=True)
     return net
 
 
@@ -74,8 +86,9 @@ def exact_classes(net: Network, inputs: Inputs, x: np.ndarray) -> np.ndarray:
     one = math.lcm(*(value.denominator for row in rows for value in row))
     h = np.array([[int(value * one) for value in row] for row in rows], object)
     for number, layer in enumerate(net.weighted()):
-        w = layer.point().numpy().astype(int).astype(object)
-        z = h @ w[:, :columns].T + (one * w[:, -1] if layer.coupling.bias else 0)
+        w = layer.point().numpy()
+        offsets = [one * sum(map(Fraction, row), Fraction(0)) for row in w[:, columns:].astype(float).tolist()]
+        z = h @ w[:, :columns].T.astype(int).astype(object) + np.array(offsets, object)
         if number < len(net.layers) - 1:
             h, columns, one = np.where(z >= 0, 1, -1).astype(object), z.shape[1], 1
     if z.shape[1] == 1:
@@ -117,5 +130,5 @@ int main(void)
 def near_zero(net: Network, x) -> np.ndarray:
     """Samples (samples,) whose first preactivations come within rounding errors of 0, so that float32 cannot tell."""
     first = net.weighted()[0]
-    z = first.coupling.apply(first.point(), x)
+    z = first.apply_known(first.point(), x)
     return (z.abs() < 1e-5 * math.sqrt(x.shape[1])).any(dim=1).numpy()

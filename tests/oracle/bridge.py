@@ -14,7 +14,9 @@ import torch
 
 import cavity
 from cavity.core.algorithms import ALGORITHMS, Algorithm
+from cavity.core.couplings import Constant
 from cavity.core.messages import Fields, Moments
+from cavity.core.state import LayerState
 from cavity.core.variances import input_precision, weight_precision
 
 from .channels import weight_moments
@@ -37,17 +39,23 @@ class Recorder(Algorithm):
         self.inner = inner
         self.variance_floor = inner.variance_floor  # type: ignore[misc]
         self.states: list[Any] = []
+        self.thresholds: list[Any] = []
         self.downs: list[dict[str, np.ndarray]] = []
 
     def numbers_held(self, couplings, samples, iterations):
         return self.inner.numbers_held(couplings, samples, iterations)
 
     def up(self, site, state, inputs, below):
-        self.states.append(state)
+        (self.thresholds if isinstance(site.coupling, Constant) else self.states).append(state)
         return self.inner.up(site, state, inputs, below)
 
     def down(self, site, state, up, factor, arithmetic, remember):
         result = self.inner.down(site, state, up, factor, arithmetic, remember)
+        if isinstance(site.coupling, Constant):
+            # Right after the other weights of its layer: one more column.
+            sent = {"H": result.weights, "G": weight_precision(site, up.inputs, factor)}
+            self.downs[-1] |= {name: np.hstack([self.downs[-1][name], sent[name].numpy()]) for name in sent}
+            return result
         (x, delta), (omega, V), (g, gamma) = up.inputs, up.pre, factor.response
         found = {
             "omega": omega,
@@ -113,8 +121,7 @@ class Problem:
             torch.tensor(self.y),
         )
         depth = len(self.layers)
-        final = [(layer.moments, layer.natural) for layer in self.net.weighted()]
-        after = [(state.moments, state.natural) for state in recorder.states[depth:]] + final
+        after = [*recorder.states[depth:], *(layer.state for layer in self.net.weighted())]
         history: History = []
         for start in range(0, depth * self.inner_iterations, depth):
             downs = recorder.downs[start : start + depth][::-1]
@@ -125,14 +132,23 @@ class Problem:
         return history, float(info.clamped)
 
 
-def _state(layers: list[tuple[Moments, Fields]]) -> dict[str, list[np.ndarray]]:
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("field", "precision", "mean", "variance")}
-    for (mean, variance), (field, precision) in layers:
-        parts["mean"].append(mean.numpy())
-        parts["variance"].append(variance.numpy())
-        parts["field"].append(field.numpy())
-        parts["precision"].append(np.full(field.shape, np.nan) if precision is None else precision.numpy())
+def _state(layers: list[LayerState]) -> dict[str, list[np.ndarray]]:
+    names = ("field", "precision", "mean", "variance")
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for layer in layers:
+        found = [_arrays(part) for part in (layer, layer.threshold) if part is not None]
+        for name, arrays in zip(names, zip(*found, strict=True), strict=True):
+            parts[name].append(np.hstack(arrays))
     return parts
+
+
+def _arrays(state: LayerState) -> list[np.ndarray]:
+    (field, precision), (mean, variance) = state.natural, state.moments
+    assert variance is not None
+    return [
+        np.full(tuple(field.shape), np.nan) if tensor is None else tensor.numpy()
+        for tensor in (field, precision, mean, variance)
+    ]
 
 
 def coupling_and_graph(kind: str, sizes: tuple, bias: bool, mask: np.ndarray | None) -> tuple[cavity.Dense, Graph]:
@@ -164,8 +180,18 @@ def random_state(
     return {name: np.where(alive, value, 0.0 if name != "precision" else value) for name, value in state.items()}
 
 
+def random_threshold(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
+    """A column of thresholds, likewise."""
+    precision = rng.uniform(5.0, 10.0, (rows, 1))
+    mean, other = rng.normal(0, 0.7, (2, rows, 1))
+    return {"field": other * precision, "precision": precision, "mean": mean, "variance": 0.9 / precision}
+
+
 def write_state(layer: cavity.Layer, state: dict[str, np.ndarray]) -> None:
     """Put the oracle's numbers into a library layer."""
+    if layer.threshold is not None:
+        write_state(layer.threshold, {name: value[:, -1:] for name, value in state.items()})
+        state = {name: value[:, :-1] for name, value in state.items()}
     natural = Fields(
         torch.tensor(state["field"]),
         torch.tensor(state["precision"]) if layer.prior.uses_precision else None,

@@ -44,7 +44,8 @@ class Graph(NamedTuple):
 class Layer:
     """Weights of one layer: natural parameters, current moments, all (rows, columns), and how to update them.
 
-    focusing is None or (y, gamma), binary weights only, and then replaces reinforcement.
+    focusing is None or (y, gamma), binary weights only, and then replaces reinforcement. With threshold the last
+    column holds Gaussian thresholds, whatever the other weights are; nothing reinforces them.
     """
 
     graph: Graph
@@ -57,6 +58,13 @@ class Layer:
     damping: float = 0.0
     reinforcement: float = 0.0
     focusing: tuple[float, float] | None = None
+    threshold: bool = False
+
+    def prior_of(self, column: int) -> str:
+        return "gaussian" if self.is_threshold(column) else self.prior
+
+    def is_threshold(self, column: int) -> bool:
+        return self.threshold and column == self.graph.alive.shape[1] - 1
 
     def __post_init__(self) -> None:
         if self.focusing is not None and self.prior != "binary":
@@ -115,6 +123,14 @@ def conv_edges(
             unit.append(Edge(None, channel, alive.shape[1] - 1))
         edges.append(unit)
     return Graph(in_channels * height * width, edges, alive)
+
+
+def with_threshold(graph: Graph) -> Graph:
+    """The same with one more column, whose weight multiplies the constant input of every unit of its row."""
+    rows, columns = graph.alive.shape
+    shared = len(graph.edges) // rows
+    edges = [[*unit, Edge(None, number // shared, columns)] for number, unit in enumerate(graph.edges)]
+    return Graph(graph.inputs, edges, np.column_stack([graph.alive, np.ones(rows, dtype=bool)]))
 
 
 # ------------------------------------------------------------------------------------------- one mini-batch
@@ -344,16 +360,19 @@ def _update_weights(layer: Layer, old: Messages, now: Messages) -> None:
     for w in zip(*np.nonzero(layer.graph.alive), strict=True):
         field[w] = layer.rho * layer.field[w] + now["H"][w]
         precision[w] = layer.rho * layer.precision[w] + now["G"][w]
-        if layer.focusing is not None:
+        prior = layer.prior_of(w[1])
+        if layer.is_threshold(w[1]):
+            pass
+        elif layer.focusing is not None:
             field[w] = channels.focused(field[w], *layer.focusing)
         else:
             field[w] += layer.reinforcement * old["field"][w]
             precision[w] += layer.reinforcement * old["precision"][w]
-        new_mean, new_variance = channels.weight_moments(layer.prior, field[w], precision[w])
+        new_mean, new_variance = channels.weight_moments(prior, field[w], precision[w])
         mean[w] = alpha * old["mean"][w] + (1 - alpha) * new_mean
-        if layer.prior == "binary":
+        if prior == "binary":
             variance[w] = 1 - mean[w] ** 2
-        elif layer.prior == "gaussian":
+        elif prior == "gaussian":
             variance[w] = new_variance
         else:
             old_square, new_square = old["variance"][w] + old["mean"][w] ** 2, new_variance + new_mean**2
@@ -367,6 +386,6 @@ def _next_cavity_means(layer: Layer, now: Messages) -> None:
     for n, k, edge in _edges(layer.graph, len(now["omega"])):
         w, e = (edge.row, edge.column), (n, k, edge.column)
         without = now["field"][w] - now["xhat_cavity"][e] * now["g_cavity"][e]
-        mean, _ = channels.weight_moments(layer.prior, without, now["precision"][w])
+        mean, _ = channels.weight_moments(layer.prior_of(edge.column), without, now["precision"][w])
         next_m_cavity[e] = layer.damping * now["m_cavity"][e] + (1 - layer.damping) * mean
     now["next_m_cavity"] = next_m_cavity

@@ -130,7 +130,7 @@ def test_other_files_and_versions_are_refused(tmp_path) -> None:
         (WHOLE[:100], "cut short"),
         (WHOLE[:-1], "does not match its SHA-256"),
         (WHOLE + b"\0", "does not match its SHA-256"),
-        (resealed(struct.pack("<8sII", WHOLE[:8], 2, 0)), "version 2; this cavity reads version 1"),
+        (resealed(struct.pack("<8sII", WHOLE[:8], 3, 0)), "version 3; this cavity reads 2 at most"),
     ):
         path.write_bytes(content)
         with pytest.raises(PackedError, match=reason) as caught:

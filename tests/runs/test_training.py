@@ -22,6 +22,7 @@ VARIANTS = {
     "reinforced": {"reinforcement": 0.1, "reinforcement_step": 0.05},
     "three classes, sampled": {"output": "argmax-sampled", "data_options": {**TINY_DATA, "n_classes": 3}},
     "full batch": {"batch_size": 130},
+    "thresholds": {"algorithm": "bp", "threshold": True},
 }
 
 

@@ -42,13 +42,14 @@ class Uncertainty(NamedTuple, Generic[Values]):
 
 
 def draw_weights(network: Network, n: int, generator: torch.Generator) -> list[list[Tensor]]:
-    """``n`` draws of the weights of every layer from the posterior, each (outputs, columns)."""
+    """``n`` draws of the weights of every layer from the posterior, each (outputs, columns [+ 1 threshold])."""
     check_sizes(n=n)
     return [[layer.sample(generator) for layer in network.weighted()] for _ in range(n)]
 
 
 def predict_with(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Labels, classes or values of the network with the given weights, one tensor (outputs, columns) a layer."""
+    """Labels, classes or values of the network with the given weights, one tensor (outputs, columns [+ 1
+    threshold]) a layer."""
     parts = _parts(network, weights, x)
     return network.output.predict(torch.cat([forward(network, weights, part) for part in parts]))
 
@@ -74,16 +75,14 @@ def predictive_entropy(network: Network, x: Tensor, n: int, generator: torch.Gen
 def _last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Preactivation:
     """ω = Σ m x and V = Σ σ x² of the last layer, for activations x that the drawn weights decide."""
     x, last = below_last(network, weights, x), network.weighted()[-1]
-    m, sigma = last.posterior.moments
-    assert sigma is not None
-    omega, V = last.coupling.apply(m, x), last.coupling.apply(sigma, x.square())
+    omega, V = (last.apply_known(part, y) for part, y in zip(last.known_moments(), (x, x.square()), strict=True))
     largest = omega.square().amax(dim=1, keepdim=True)
     return Preactivation(omega, torch.maximum(V, LEAST_RATIO * largest).clamp_min(LEAST_VARIANCE))
 
 
 def _parts(network: Network, weights: Sequence[Tensor], x: Tensor) -> Sequence[Tensor]:
     """Checked x in batches, for weights of the network's shapes."""
-    shapes, given = [layer.shape for layer in network.weighted()], [tuple(w.shape) for w in weights]
+    shapes, given = [layer.known_shape for layer in network.weighted()], [tuple(w.shape) for w in weights]
     if shapes != given:
         raise ValueError(f"weights must have the shapes {shapes}, got {given}")
     return torch.split(checked_inputs(network, x), BATCH)

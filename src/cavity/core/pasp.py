@@ -138,15 +138,22 @@ def update(
 
 def entries(sites: Sequence[Site], layers: Sequence[LayerState], pres: Sequence[Preactivation]) -> int:
     """All that may need a floor or a bound in one iteration: V of every unit, 1 + AV where A matters, and weights."""
-    gains = zip(sites[1:], pres[:-1], strict=True)
+    gains = [layer.down for layer, site in zip(layers, sites, strict=True) if site.below and site.below.uses_precision]
     return (
         sum(pre.mean.numel() for pre in pres)
-        + sum(pre.mean.numel() for site, pre in gains if site.below is not None and site.below.uses_precision)
-        + sum(layer.natural.field.numel() for layer in layers)
+        + sum(down.field.numel() for down in gains if down is not None)
+        + sum(part.natural.field.numel() for part in _parts(layers))
     )
 
 
+def _parts(layers: Sequence[LayerState]) -> list[LayerState]:
+    """Weights and thresholds of all layers."""
+    return [part for layer in layers for part in (layer, layer.threshold) if part is not None]
+
+
 def converged(before: Sequence[LayerState], after: Sequence[LayerState], tolerance: float) -> bool:
-    """Whether no weight mean moved by more than ``tolerance``. Waits for the device: only where asked for."""
-    changes = [(new.moments.mean - old.moments.mean).abs().max() for old, new in zip(before, after, strict=True)]
+    """Whether no mean of a weight or threshold moved by more than ``tolerance``. Waits for the device: only where asked
+    for."""
+    pairs = zip(_parts(before), _parts(after), strict=True)
+    changes = [(new.moments.mean - old.moments.mean).abs().max() for old, new in pairs]
     return bool(torch.stack(changes).max() <= tolerance)

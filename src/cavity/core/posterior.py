@@ -7,8 +7,10 @@ e is the step of natural-gradient ascent on the log-evidence of the mini-batch. 
 
     e = κ·min(T, RMS(m)/RMS(σD)),   D = H − mG
 
-no layer moves by more than κ of its own size: to first order a step changes m by eσD, where D is the gradient. The
-paper has e = 1, T = ∞ and λ₀ = 0. Everything here is elementwise on (outputs, columns) and runs as one kernel.
+no layer moves by more than κ of its own size: to first order a step changes m by eσD, where D is the gradient.
+Thresholds are measured by the size s of the preactivations they are added to, because they may well be 0: s stands for
+RMS(m), and 1/s² for the N inputs in λ₀. The paper has e = 1, T = ∞ and λ₀ = 0. Everything here is elementwise on
+(outputs, columns) and runs as one kernel.
 """
 
 from __future__ import annotations
@@ -36,12 +38,19 @@ class Posterior(NamedTuple):
 
 
 def update_weights(
-    prior: Prior, rule: Rule, mask: Tensor | None, start: Fields, last: Fields, message: Fields, old: Moments
+    prior: Prior,
+    rule: Rule,
+    mask: Tensor | None,
+    start: Fields,
+    last: Fields,
+    message: Fields,
+    old: Moments,
+    scale: Tensor | None = None,
 ) -> Posterior:
     """The posterior after message (H, G): ``start`` is the field before the mini-batch, ``last`` that of iteration
-    τ−1."""
-    rate = rate_in_force(rule, message, old)
-    natural = posterior_field(rule, rate, start, last, message)
+    τ−1; ``scale`` is the s of thresholds."""
+    rate = rate_in_force(rule, message, old, scale)
+    natural = posterior_field(rule, rate, start, last, message, scale)
     if mask is not None:
         natural = Fields(natural.field * mask, natural.precision)
     natural, bounded, largest = within_bound(prior, natural)
@@ -64,8 +73,9 @@ LARGEST_RATIO = 1e3
 MEASURED_UNITS = 64
 
 
-def rate_in_force(rule: Rule, message: Fields, moments: Moments) -> Tensor | float:
-    """e = κ·min(T, RMS(m)/RMS(σD)), or the rate itself where it is not relative."""
+def rate_in_force(rule: Rule, message: Fields, moments: Moments, scale: Tensor | None = None) -> Tensor | float:
+    """e = κ·min(T, RMS(m)/RMS(σD)), with s for RMS(m) where there is one; or the rate itself where it is not
+    relative."""
     if not rule.relative:
         return rule.rate
     assert moments.variance is not None
@@ -73,7 +83,7 @@ def rate_in_force(rule: Rule, message: Fields, moments: Moments) -> Tensor | flo
     H, m, sigma = (part[::every] for part in (message.field, moments.mean, moments.variance))
     G = None if message.precision is None else message.precision[::every]
     moved = sigma * (H if G is None else H - m * G)
-    size, step = m.square().mean().sqrt(), moved.square().mean().sqrt()
+    size, step = m.square().mean().sqrt() if scale is None else scale, moved.square().mean().sqrt()
     limit = LARGEST_RATIO if rule.horizon is None else rule.horizon
     return rule.rate * torch.where(step * limit > size, size / step, limit)
 
@@ -103,7 +113,9 @@ def certainty(prior: Prior, natural: Fields) -> Tensor:
     return torch.maximum(h.abs(), precision.abs()) if prior.largest_square else precision
 
 
-def posterior_field(rule: Rule, rate: Tensor | float, start: Fields, last: Fields, message: Fields) -> Fields:
+def posterior_field(
+    rule: Rule, rate: Tensor | float, start: Fields, last: Fields, message: Fields, scale: Tensor | None = None
+) -> Fields:
     """field^τ = (ρ − e/T)·start + (e/T)·(0, λ₀) + e·(H, G), reinforced by r·field^{τ−1} or by the pull of the other
     replicas."""
     decay = 0.0 if rule.horizon is None else rate / rule.horizon
@@ -115,7 +127,8 @@ def posterior_field(rule: Rule, rate: Tensor | float, start: Fields, last: Field
         assert last.precision is not None
         precision = rho * start.precision + rate * message.precision
         if rule.precision:
-            precision = precision + decay * (rule.precision * start.field.shape[1])
+            inputs = start.field.shape[1] if scale is None else scale.square().reciprocal()
+            precision = precision + decay * (rule.precision * inputs)
         if rule.reinforcement:
             precision = precision + rule.reinforcement * last.precision
     if rule.focusing is not None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from cavity.core.algorithms.mf import MF
 from cavity.core.channels import Sign
 from cavity.core.messages import Preactivation
-from cavity.core.sweep import sweep_up
+from cavity.core.sweep import layer_up, sweep_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,15 +67,17 @@ def _check_size(x: Tensor, dtype: torch.dtype) -> None:
 
 def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Last preactivations (samples, outputs) of the network with known weights."""
-    return network.weighted()[-1].coupling.apply(weights[-1], below_last(network, weights, x))
+    return network.weighted()[-1].apply_known(weights[-1], below_last(network, weights, x))
 
 
 def below_last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Inputs of the last layer, for known weights of the others."""
     layers = network.weighted()
-    for number, (layer, w, activation) in enumerate(zip(layers, weights, network.activations, strict=False)):
-        z = layer.coupling.apply(w, x)
+    parts = zip(layers, weights, network.activations, network.pools, strict=False)
+    for number, (layer, w, activation, pool) in enumerate(parts):
+        z = layer.apply_known(w, x)
         x = activation.forward(settled(z, x) if number == 0 and isinstance(activation, Sign) else z)
+        x = x if pool is None else pool.forward(x)
     return x
 
 
@@ -99,6 +101,17 @@ def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     sites, states = network.sites, [layer.posterior for layer in network.weighted()]
     tops = [sweep_up(MF(), sites, states, part)[-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
     return Preactivation(*(_finite(torch.cat(parts)) for parts in zip(*tops, strict=True)))
+
+
+def balance(network: Network, x: Tensor) -> None:
+    """Start all thresholds, layer by layer, from what samples x make of the layers below."""
+    x, below = checked_inputs(network, x), None
+    for layer, site in zip(network.weighted(), network.sites, strict=True):
+        pre = layer_up(MF(), site, layer.state, x, below).pre
+        if layer.threshold is not None:
+            layer.threshold.balance(pre)
+            pre = layer_up(MF(), site, layer.state, x, below).pre
+        below = pre
 
 
 def _finite(z: Tensor) -> Tensor:

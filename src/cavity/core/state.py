@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from cavity.core.channels.base import Activation, Channel
+from cavity.core.channels.base import Channel, Units
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target, relayout
+from cavity.core.pools import Pooling
 from cavity.core.priors.base import Prior
 
 
 @dataclass(frozen=True)
 class Site:
-    """A layer's place in the chain: its coupling and prior, the activation below (None at the first layer) and the
-    channel above; which precisions it sends, those of the paper or their ``fisher`` part; and whether discrete weights
-    are sent the ``bare`` gradient (``core/fisher.py`` has both). No tensors, and nothing that changes."""
+    """A layer's place in the chain: its coupling and prior, the units below (None at the first layer) and the channel
+    above; which precisions it sends, those of the paper or their ``fisher`` part; and whether discrete weights are sent
+    the ``bare`` gradient (``core/fisher.py`` has both). No tensors, and nothing that changes.
+
+    A layer with thresholds has a second coupling into the same preactivations, whose only input is 1: z = Σ w x + b.
+    It is a site of its own, so that the algorithms treat b as one more edge and need not know of it."""
 
     coupling: Coupling
     prior: Prior
-    below: Activation | None
+    below: Units | None
     channel: Channel[Any]
     fisher: bool = False
     bare: bool = False
+    threshold: Site | None = None
+    #: What pools the units of the activation below into the units that the coupling sees; None: nothing does.
+    pooling: Pooling | None = None
+
+    def sending(self, fisher: bool, bare: bool = False) -> Site:
+        """The same place with messages of that kind."""
+        threshold = None if self.threshold is None else self.threshold.sending(fisher, bare)
+        return replace(self, fisher=fisher, bare=bare, threshold=threshold)
 
 
 class Focusing(NamedTuple):
@@ -45,17 +57,19 @@ class Rule(NamedTuple):
     relative: bool = False
     #: T, the mini-batches of evidence that the posterior holds at most: older evidence decays by e/T; None: all of it.
     horizon: Tensor | float | None = None
-    #: λ₀ of a Gaussian weight without evidence, for each input of its unit.
+    #: λ₀ of a Gaussian weight without evidence, for each input of its unit; of a threshold, in units of its scale.
     precision: float = 0.0
     #: α, the part of the old mean that stays.
     damping: float = 0.0
     #: r, internal reinforcement.
     reinforcement: float = 0.0
     focusing: Focusing | None = None
+    #: The numbers of the layer's thresholds, if it has any; None: ρ = e = 1.
+    threshold: Rule | None = None
 
 
 class LayerState(NamedTuple):
-    """All that is known about one layer. The first four outlive a mini-batch; the others belong to its iterations."""
+    """All that is known about one layer. The first six outlive a mini-batch; the others belong to its iterations."""
 
     #: (h, λ), natural parameters of the posterior.
     natural: Fields
@@ -65,6 +79,10 @@ class LayerState(NamedTuple):
     mask: Tensor | None = None
     #: The columns that the mask leaves to each unit, if they are few, (outputs, d).
     columns: Tensor | None = None
+    #: What is known about the thresholds, (outputs, 1) each; None: there are none.
+    threshold: LayerState | None = None
+    #: Of thresholds, the size of the preactivations they are added to, 0-dimensional; of weights None.
+    scale: Tensor | None = None
     #: (h, λ) before the mini-batch.
     start: Fields | None = None
     #: (B, A) that the layer sent to its inputs in the iteration before.
@@ -77,7 +95,8 @@ class LayerState(NamedTuple):
 
     def begin(self, rule: Rule) -> LayerState:
         """The state at the start of a mini-batch: no message has been sent yet."""
-        return self._replace(start=self.natural, down=None, memory=None, rule=rule)
+        threshold = None if self.threshold is None else self.threshold.begin(rule.threshold or Rule())
+        return self._replace(start=self.natural, down=None, memory=None, rule=rule, threshold=threshold)
 
     @property
     def begins(self) -> bool:
@@ -87,12 +106,14 @@ class LayerState(NamedTuple):
 
 class Up(NamedTuple):
     """What the way up leaves at one layer: inputs (x̂, Δ), preactivation (ω, V), the (ω, V) of the layer below that the
-    inputs came from (None at the first layer), and how many variances were raised to the floor."""
+    inputs came from (None at the first layer), how many variances were raised to the floor, and the (ω, V) of the layer
+    below before it was pooled."""
 
     inputs: Moments
     pre: Preactivation
     below: Preactivation | None
     floored: Tensor
+    unpooled: Preactivation | None = None
 
 
 class Factor(NamedTuple):

@@ -16,20 +16,28 @@ from cavity.core.algorithms.base import Algorithm
 from cavity.core.arithmetic import EXACT, Arithmetic
 from cavity.core.channels.base import Output
 from cavity.core.fisher import bare_gradient, input_message, lacking, positive_part, weight_message
-from cavity.core.messages import Fields, Moments, Preactivation, Target
-from cavity.core.posterior import update_weights
+from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
+from cavity.core.posterior import Posterior, update_weights
 from cavity.core.state import Factor, LayerState, Site, Up
 from cavity.core.variances import floored, input_precision, preactivation_variance, variance_floor, weight_precision
 
 
 class LayerDown(NamedTuple):
     """What the way down leaves at one layer: (H, G) on its weights, (B, A) on its inputs (None at the first layer),
-    what the algorithm remembers, and how many gains 1 + AV were raised to the floor."""
+    what the algorithm remembers, how many gains 1 + AV were raised to the floor, and the same of its thresholds."""
 
     fields: Fields
     down: Fields | None
     memory: Any
     floored: Tensor | None
+    threshold: LayerDown | None = None
+    #: (B, A) on the units of the layer below, where a pool is between them and the inputs.
+    unpooled: Fields | None = None
+
+    @property
+    def message(self) -> Fields | None:
+        """What the layer below is told."""
+        return self.down if self.unpooled is None else self.unpooled
 
 
 class Learnt(NamedTuple):
@@ -70,20 +78,35 @@ def sweep_up(algorithm: Algorithm, sites: Sequence[Site], states: Sequence[Layer
     ups: list[Up] = []
     below: Preactivation | None = None
     for site, state in zip(sites, states, strict=True):
-        inputs = Moments(x, None) if below is None else _inputs(site, state, below)
-        omega = algorithm.up(site, state, inputs, below)
-        V, count = floored(
-            preactivation_variance(site, state.moments, inputs), variance_floor(site, inputs, algorithm.variance_floor)
-        )
-        ups.append(Up(inputs, Preactivation(omega, V), below, count))
+        ups.append(layer_up(algorithm, site, state, x, below))
         below = ups[-1].pre
     return ups
+
+
+def layer_up(algorithm: Algorithm, site: Site, state: LayerState, x: Tensor, below: Preactivation | None) -> Up:
+    """x̂ and Δ of one layer's inputs, from the (ω, V) below or for the first layer x itself, then its own ω and V."""
+    unpooled = below
+    if below is not None and site.pooling is not None:
+        below = site.pooling.up(below)
+    inputs = Moments(x, None) if below is None else _inputs(site, state, below)
+    omega, V = algorithm.up(site, state, inputs, below), preactivation_variance(site, state.moments, inputs)
+    if site.threshold is not None and state.threshold is not None:
+        one = constant_input(omega)
+        omega = omega + algorithm.up(site.threshold, state.threshold, one, None)
+        V = V + preactivation_variance(site.threshold, state.threshold.moments, one)
+    V, count = floored(V, variance_floor(site, inputs, algorithm.variance_floor))
+    return Up(inputs, Preactivation(omega, V), below, count, unpooled)
 
 
 def _inputs(site: Site, state: LayerState, below: Preactivation) -> Moments:
     """x̂ = ∂_B φ, Δ = ∂²_B φ of the activation below, with the (B, A) that came down in the iteration before."""
     assert site.below is not None
     return site.below.moments(state.down, below)
+
+
+def constant_input(omega: Tensor) -> Moments:
+    """The input of a layer's thresholds: 1, and known, for every sample; (samples, 1)."""
+    return Moments(omega.new_ones(len(omega), 1), None)
 
 
 def layer_down(
@@ -95,11 +118,40 @@ def layer_down(
     arithmetic: Arithmetic,
     remember: bool,
 ) -> LayerDown:
-    """g and Γ of one layer's factors, then H and G on its weights, B and A on its inputs."""
+    """g and Γ of one layer's factors, then H and G on its weights and thresholds, B and A on its inputs."""
+    parts = [part for part in (site, site.threshold) if part is not None]
+    needed = algorithm.needs_curvature or any(_uses_curvature(part) for part in parts)
+    response = site.channel.response(message, up.pre) if needed else None
+    found = _messages(algorithm, site, state, up, message, response, arithmetic, remember)
+    if site.pooling is not None and found.down is not None and up.unpooled is not None:
+        found = found._replace(unpooled=site.pooling.down(found.down, up.unpooled))
+    if site.threshold is None or state.threshold is None:
+        return found
+    up = Up(constant_input(up.pre.mean), up.pre, None, up.floored)
+    # One edge for each factor costs no more than a series would.
+    exact = Arithmetic(fuse=arithmetic.fuse)
+    threshold = _messages(algorithm, site.threshold, state.threshold, up, message, response, exact, remember)
+    return found._replace(threshold=threshold)
+
+
+def _uses_curvature(site: Site) -> bool:
+    """Whether G matters to the weights or A to the inputs."""
+    return site.prior.uses_precision or (site.below is not None and site.below.uses_precision)
+
+
+def _messages(
+    algorithm: Algorithm,
+    site: Site,
+    state: LayerState,
+    up: Up,
+    message: Fields | Target,
+    response: Response | None,
+    arithmetic: Arithmetic,
+    remember: bool,
+) -> LayerDown:
+    """What one coupling of a layer sends, where ``response`` is what its factors answer."""
     below, m = site.below, state.moments.mean
     on_weights, on_inputs = site.prior.uses_precision, below is not None and below.uses_precision
-    needed = on_weights or on_inputs or algorithm.needs_curvature
-    response = site.channel.response(message, up.pre) if needed else None
     shown = positive_part(response) if site.fisher and response is not None else response
     factor = Factor(site.channel, message, up.pre, shown)
     B, H, memory = algorithm.down(site, state, up, factor, arithmetic, remember)
@@ -140,7 +192,7 @@ def sweep_down(
     downs: list[LayerDown] = []
     for site, state, up, how in reversed(list(zip(sites, states, ups, arithmetic, strict=True))):
         downs.append(layer(algorithm, site, state, up, message, how, remember))
-        message = downs[-1].down or message
+        message = downs[-1].message or message
     return downs[::-1]
 
 
@@ -148,15 +200,26 @@ def learn(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up]
     """The weights that (H, G) of all samples leave in every layer."""
     new, clamped, largest = [], [], []
     for site, state, up, down in zip(sites, states, ups, downs, strict=True):
-        assert state.start is not None
-        after = update_weights(
-            site.prior, state.rule, state.mask, state.start, state.natural, down.fields, state.moments
-        )
-        new.append(
-            state._replace(
-                natural=after.natural, moments=after.moments, down=down.down, memory=down.memory, rate=after.rate
-            )
-        )
+        learnt, after = _learnt(site, state, down)
         clamped += [up.floored, after.clamped] if down.floored is None else [up.floored, after.clamped, down.floored]
-        largest.append(after.largest)
+        top = after.largest
+        if site.threshold is not None and state.threshold is not None and down.threshold is not None:
+            threshold, moved = _learnt(site.threshold, state.threshold, down.threshold)
+            learnt = learnt._replace(threshold=threshold)
+            clamped.append(moved.clamped)
+            top = torch.maximum(top, moved.largest)
+        new.append(learnt)
+        largest.append(top)
     return Learnt(new, torch.stack(clamped).sum(), torch.stack(largest))
+
+
+def _learnt(site: Site, state: LayerState, down: LayerDown) -> tuple[LayerState, Posterior]:
+    """The weights of one coupling after (H, G)."""
+    assert state.start is not None
+    after = update_weights(
+        site.prior, state.rule, state.mask, state.start, state.natural, down.fields, state.moments, state.scale
+    )
+    new = state._replace(
+        natural=after.natural, moments=after.moments, down=down.down, memory=down.memory, rate=after.rate
+    )
+    return new, after

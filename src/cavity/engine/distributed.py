@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -227,20 +227,25 @@ def _difference(what: str, theirs: str | None, first: str | None) -> str:
 class Pending:
     """A sum over the processes that is on its way."""
 
-    def __init__(self, team: Team, fields: Fields) -> None:
-        self._team = team
-        # One message for both, so that a layer costs one all-reduce.
-        field, precision = fields
-        self._sum = field.contiguous() if precision is None else torch.stack([field, precision])
-        self._both = precision is not None
+    def __init__(self, team: Team, fields: Sequence[Fields]) -> None:
+        self._team, self._fields = team, fields
+        # One message for all, so that a layer costs one all-reduce.
+        tensors = [tensor.reshape(-1) for pair in fields for tensor in pair if tensor is not None]
+        self._sum = tensors[0].contiguous() if len(tensors) == 1 else torch.cat(tensors)
         with team._contact():
             self._work = dist.all_reduce(self._sum, async_op=True)
 
-    def wait(self) -> Fields:
-        """(H, G) of all samples."""
+    def wait(self) -> list[Fields]:
+        """(H, G) of all samples, of each pair that was given."""
         with self._team._contact():
             self._work.wait()
-        return Fields(self._sum[0], self._sum[1]) if self._both else Fields(self._sum, None)
+        sizes = [tensor.numel() for pair in self._fields for tensor in pair if tensor is not None]
+        parts = iter(torch.split(self._sum, sizes))
+
+        def summed(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else next(parts).view(tensor.shape)
+
+        return [Fields(next(parts).view(field.shape), summed(precision)) for field, precision in self._fields]
 
 
 @dataclass(frozen=True)
@@ -252,12 +257,12 @@ class Share:
     part: slice
     idle: bool
 
-    def add(self, fields: Fields) -> Pending:
-        """Begin to add (H, G) of this part to those of the others; the tensors are overwritten."""
-        field, precision = fields
+    def add(self, *fields: Fields) -> Pending:
+        """Begin to add each (H, G) of this part to those of the others; the tensors are overwritten."""
         if self.idle:
-            field, precision = torch.zeros_like(field), None if precision is None else torch.zeros_like(precision)
-        return Pending(self.team, Fields(field, precision))
+            zero = [relayout(pair, torch.zeros_like) for pair in fields]
+            return Pending(self.team, [pair for pair in zero if isinstance(pair, Fields)])
+        return Pending(self.team, fields)
 
     def target(self, output: Output, y: Tensor, pre: Preactivation, generator: torch.Generator | None) -> Target:
         """The target of this part, from the labels y of all samples: noise is drawn for all of them, so that each

@@ -17,7 +17,7 @@ from cavity.core.algorithms.series import largest_edge, scale_of
 from cavity.core.algorithms.sums import CHUNK_EDGES
 from cavity.core.arithmetic import Arithmetic
 from cavity.core.channels.base import Output
-from cavity.core.messages import Target
+from cavity.core.messages import Fields, Target
 from cavity.core.state import LayerState, Site, Up
 from cavity.core.sweep import Iteration, LayerDown, Learnt, layer_down, learn, sweep_down, sweep_up
 from cavity.engine.choosing import Accuracy, Choice, edges, is_due
@@ -96,7 +96,7 @@ class Runner:
         target: Target,
     ) -> None:
         """Choose anew for some layers, from what a sweep has brought."""
-        messages = [*(down.down for down in downs[1:]), target]
+        messages = [*(down.message for down in downs[1:]), target]
         for number in layers:
             message = messages[number]
             assert message is not None
@@ -123,14 +123,14 @@ class Runner:
         def layer(*args: Any) -> LayerDown:
             # The layer above has laid out its message as its own series does.
             found = kernels.of(layer_down, (hint, len(sums), _keys(how)), args)(*args)
-            sums.append(share.add(found.fields))
+            sums.append(share.add(*(part.fields for part in (found, found.threshold) if part is not None)))
             return found
 
         downs = sweep_down(*told, how, remember, layer)
         learnt: list[Learnt] = []
         # From the last layer on, whose fields have been on their way the longest.
         for number, total in zip(reversed(range(len(sites))), sums, strict=True):
-            down = downs[number]._replace(fields=total.wait())
+            down = _with_fields(downs[number], total.wait())
             args = (sites[number],), (states[number],), (ups[number],), (down,)
             learnt.insert(0, kernels.of(learn, (hint, number), args)(*args))
         states_, clamped, largest = zip(*learnt, strict=True)
@@ -158,6 +158,12 @@ def down_and_learn(
 ) -> Learnt:
     """Fields and weights in one function, so that they are one kernel."""
     return learn(sites, states, ups, sweep_down(algorithm, sites, states, ups, target, how, remember))
+
+
+def _with_fields(down: LayerDown, fields: Sequence[Fields]) -> LayerDown:
+    """The same with (H, G) of its weights and, if there are any, its thresholds."""
+    threshold = None if down.threshold is None else down.threshold._replace(fields=fields[1])
+    return down._replace(fields=fields[0], threshold=threshold)
 
 
 def _is_chunked(algorithm: Algorithm, sites: Sequence[Site], how: Sequence[Arithmetic], samples: int) -> bool:

@@ -7,6 +7,11 @@ The network computes z_k = Σ_i w_ki (p_i/white − μ_i)/s_i + b_k of pixels p.
 and the left side is an integer, so T_k may be rounded up: no standardisation is left. With several s (colour channels)
 the sum of each channel is first multiplied by a_i = round(2^24 s_min/s_i), and T_k is formed with the same a_i. Real
 inputs are standardised and rounded to multiples of 2^-16 instead. T_k is an exact fraction until it is rounded.
+
+Above, sums S_k of signs are whole numbers, and a threshold b_k becomes one too: S + b ≥ 0 ⟺ S + ⌊b⌋ ≥ 0. Where scores
+are compared with each other, what is cut off decides between equal ones, so that its rank is kept below the sum:
+
+    S_k + b_k < S_j + b_j   ⟺   2^r (S_k + ⌊b_k⌋) + rank_k < 2^r (S_j + ⌊b_j⌋) + rank_j,   2^r ≥ classes
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.core.channels import ArgMax, Label
-from cavity.core.network import Layer, Network
+from cavity.core.layer import Layer
+from cavity.core.network import Network
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
 
@@ -37,14 +43,15 @@ def describe(trained: Trained) -> Description:
     require_exportable(net, " as bits")
     output = _output(net)
     weights = [_weights(number, layer) for number, layer in enumerate(net.weighted())]
-    first = weights[0]
+    (first, biases), above = weights[0], weights[1:]
     trained.inputs.check(first.shape[1])
-    biases = [0] * first.shape[0] if first.bias is None else first.bias.tolist()
     code, offsets = (_pixels if trained.inputs.white else _real)(trained.inputs, first, biases)
-    compared = len(weights) == 1 and output == "argmax" and code.kind == "pixels"
+    whole_numbers = all(offset.denominator == 1 for offset in offsets)
+    compared = not above and output == "argmax" and not (code.kind == "real" and whole_numbers)
     shift = SCORE_BITS if compared else 0
     whole = [round(offset * (1 << shift)) if compared else math.ceil(offset) for offset in offsets]
-    layers = (Weights(first.sign, first.mask), *weights[1:])
+    last = len(above) - 1
+    layers = (first, *(_folded(*pair, number == last and output == "argmax") for number, pair in enumerate(above)))
     if max(map(abs, whole)) >= 1 << 62:
         raise ExportError("the mean of the inputs is too large for their std: offsets do not fit into 64 bits")
     return Description(code, layers, np.array(whole, np.int64), shift, output, trained.classes)
@@ -60,17 +67,38 @@ def _output(net: Network) -> Output:
     return "label"
 
 
-def _weights(number: int, layer: Layer) -> Weights:
-    """Signs, mask and bias of a layer's most probable weights."""
-    w = layer.point().cpu().numpy()
+def _folded(weights: Weights, biases: list[Fraction], compared: bool) -> Weights:
+    """The same with thresholds in whole numbers that make the same decisions: each score against 0, or, if they are
+    ``compared``, the scores against each other."""
+    floors = [math.floor(bias) for bias in biases]
+    rests = [bias - whole for bias, whole in zip(biases, floors, strict=True)]
+    ranked = sorted(set(rests))
+    shift = (len(ranked) - 1).bit_length() if compared else 0
+    # Beyond the sum of all signs a threshold has decided already.
+    limit = None if compared else weights.shape[1] + 1
+    whole = [bias if limit is None else max(-limit, min(limit, bias)) for bias in floors]
+    if max(map(abs, whole)) >= 1 << 30 - shift:
+        raise ExportError("a threshold of the last layer is too large: scores do not fit into 32 bits")
+    if not any(whole) and not shift:
+        return weights
+    ranks = [ranked.index(rest) if compared else 0 for rest in rests]
+    folded = [(bias << shift) + rank for bias, rank in zip(whole, ranks, strict=True)]
+    return Weights(weights.sign, weights.mask, np.array(folded, np.int64), shift)
+
+
+def _weights(number: int, layer: Layer) -> tuple[Weights, list[Fraction]]:
+    """Signs and mask of a layer's most probable weights, and its biases and thresholds."""
+    known, inputs = layer.point().cpu().numpy(), layer.shape[1] - layer.coupling.bias
+    w = known[:, : layer.shape[1]]
     if not np.isin(w, (-1, 0, 1)).all():
         raise ExportError(
             f"layer {number} has {layer.prior.name} weights: only the values -1, 0 and 1 fit into bits "
             "(weights = binary or ternary)"
         )
-    bias = w[:, -1].astype(np.int8) if layer.coupling.bias else None
-    w = w[:, : w.shape[1] - layer.coupling.bias]
-    return Weights(w > 0, None if (w != 0).all() else w != 0, bias)
+    # A bias, a threshold, or both: exact fractions.
+    biases = [sum(map(Fraction, row), Fraction(0)) for row in known[:, inputs:].astype(np.float64).tolist()]
+    w = w[:, :inputs]
+    return Weights(w > 0, None if (w != 0).all() else w != 0), biases
 
 
 def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
@@ -84,7 +112,7 @@ def ternary(weights: Weights) -> NDArray[np.int64]:
     return w if weights.mask is None else w * weights.mask
 
 
-def _pixels(inputs: Inputs, weights: Weights, biases: list[int]) -> tuple[InputCode, list[Fraction]]:
+def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
     """The code of the pixels, and T_k."""
     assert inputs.white is not None
     features = weights.shape[1]
@@ -108,7 +136,7 @@ def _pixels(inputs: Inputs, weights: Weights, biases: list[int]) -> tuple[InputC
     return InputCode("pixels", groups, white=inputs.white), offsets
 
 
-def _real(inputs: Inputs, weights: Weights, biases: list[int]) -> tuple[InputCode, list[Fraction]]:
+def _real(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
     """The code of standardised numbers, and the bias in their units."""
-    offsets = [Fraction(-bias << FRACTION_BITS) for bias in biases]
+    offsets = [-bias * (1 << FRACTION_BITS) for bias in biases]
     return InputCode("real", ((weights.shape[1], 1),), mean=inputs.mean, std=inputs.std), offsets

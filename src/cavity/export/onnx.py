@@ -32,12 +32,16 @@ def point_model(net: Description) -> bytes:
         z = g.op("Mul", z, g.constant(1 << net.shift, dtype))
     z = g.op("Sub", z, g.constant(net.offsets, dtype))
     for layer in net.layers[1:]:
-        # Sums of signs are far below 2^24, whatever the first layer needed.
+        # Sums of signs are far below 2^24, whatever the first layer needed and a bias may add.
         up, down, zero = g.constant(1, np.float32), g.constant(-1, np.float32), g.constant(0, dtype)
         signs = g.op("Where", g.op("GreaterOrEqual", z, zero), up, down)
         z, dtype = g.op("MatMul", signs, _matrix(g, layer, False)), np.float32
+        if layer.largest >= EXACT_FLOAT:
+            z, dtype = g.cast(z, DOUBLE), np.float64
+        if layer.shift:
+            z = g.op("Mul", z, g.constant(1 << layer.shift, dtype))
         if layer.bias is not None:
-            z = g.op("Add", z, g.constant(layer.bias, np.float32))
+            z = g.op("Add", z, g.constant(layer.bias, dtype))
     scores = g.op("Cast", z, name="scores", to=INT64)
     if net.output == "argmax":
         g.op("ArgMax", scores, name="class", axis=1, keepdims=0)

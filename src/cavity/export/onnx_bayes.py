@@ -18,7 +18,8 @@ from cavity.core.channels import ArgMax, Label, Sign
 from cavity.core.channels.classes import POINTS, REACH, SPACING
 from cavity.core.channels.quadrature import NODES, STEP_MARKS, SUPPORT
 from cavity.core.floors import VARIANCE_FLOOR
-from cavity.core.network import Layer, Network
+from cavity.core.layer import Layer
+from cavity.core.network import Network
 from cavity.core.special import MILLS_32, MILLS_64
 from cavity.export.graph import DOUBLE, FLOAT, Graph
 from cavity.export.trained import ExportError
@@ -39,14 +40,10 @@ def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
 
 
 def _parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """m and σ of the posterior without the bias column, transposed, and those of the bias."""
-    moments = layer.posterior.moments
-    assert moments.variance is not None
-    m, sigma = (tensor.float().cpu().numpy().T for tensor in (moments.mean, moments.variance))
-    if layer.coupling.bias:
-        return m[:-1], sigma[:-1], m[-1], sigma[-1]
-    zero = np.zeros(m.shape[1], np.float32)
-    return m, sigma, zero, zero
+    """m and σ of the posterior without bias and threshold, transposed, and those of bias and threshold together."""
+    columns = layer.shape[1] - layer.coupling.bias
+    m, sigma = (tensor.float().cpu().numpy().T for tensor in layer.known_moments())
+    return m[:columns], sigma[:columns], m[columns:].sum(axis=0), sigma[columns:].sum(axis=0)
 
 
 def _scale(layer: Layer) -> float:

@@ -3,7 +3,7 @@
 Inputs are integers q_i. The first layer sums them in groups of equal factor a_g, and every layer above sums signs:
 
     first    S_k = Σ_g a_g Σ_{i∈g} w_ki q_i,    score_k = 2^shift S_k − offset_k
-    above    score_k = bias_k + Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
+    above    score_k = bias_k + 2^shift Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
 
 with w in {−1, 0, +1}. The class is the first of the largest scores. For a single score it is 1 if ≥ 0, else 0.
 """
@@ -25,6 +25,8 @@ FRACTION_BITS = 16
 REAL_PLANES = 32
 #: Scores stay well within int64.
 LARGEST_SCORE = 1 << 62
+#: Above the first layer they fit into 32 bits.
+LARGEST_SUM = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +104,14 @@ class InputCode:
 class Weights:
     """w of one layer: ``sign`` (outputs, inputs) is True for +1, ``mask`` False where w = 0 (None: nowhere).
 
-    ``bias`` (outputs,) is −1, 0 or +1; None if there is none, or in the first layer, where it is part of the offsets.
+    ``bias`` (outputs,) are whole numbers; None if there are none, or in the first layer: there they are in the offsets.
+    ``shift`` makes room below the sums for what decides between equal ones.
     """
 
     sign: NDArray[np.bool_]
     mask: NDArray[np.bool_] | None = None
-    bias: NDArray[np.int8] | None = None
+    bias: NDArray[np.int64] | None = None
+    shift: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,7 +123,13 @@ class Weights:
         """The score of a unit whose inputs all agree with its weights, (outputs,)."""
         outputs, inputs = self.shape
         edges = np.full(outputs, inputs, np.int64) if self.mask is None else self.mask.sum(axis=1, dtype=np.int64)
+        edges <<= self.shift
         return edges if self.bias is None else edges + self.bias
+
+    @property
+    def largest(self) -> int:
+        """A bound on |score| above the first layer."""
+        return (self.shape[1] << self.shift) + (0 if self.bias is None else int(np.abs(self.bias).max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +147,8 @@ class Description:
         bound = (self.inputs.largest_sum << self.shift) + max(map(abs, self.offsets.tolist()), default=0)
         if bound >= LARGEST_SCORE:
             raise ValueError(f"the sums of {self.inputs.features} inputs do not fit into 64 bits")
+        if any(layer.largest >= LARGEST_SUM for layer in self.layers[1:]):
+            raise ValueError("the sums of signs and their biases do not fit into 32 bits")
         if self.classes and len(self.classes) != self.n_classes:
             raise ValueError(f"classes must name {self.n_classes} classes, got {len(self.classes)}")
 

@@ -4,9 +4,10 @@
     4 + 4     version and length of the header, unsigned, little-endian
     header    JSON: input code, shapes, which layers have a mask and a bias, output, classes
     body      mean and std of real inputs (float64), offsets (int32 or int64), and for each layer its sign bits, mask
-              bits and biases (int8); rows of bits end on a byte, bit i of a row is bit i mod 8 of its byte i div 8
+              bits and biases; rows of bits end on a byte, bit i of a row is bit i mod 8 of its byte i div 8
     32 bytes  SHA-256 of everything before it
 
+In version 1, biases are −1, 0 or +1 (int8). Version 2, written where a layer has thresholds, has int32, and a shift.
 Nothing is unpickled, and nothing is allocated beyond a small multiple of the file's own size.
 """
 
@@ -27,7 +28,7 @@ from cavity.packed.network import PackedNetwork
 from cavity.util.regular import open_regular
 
 MAGIC = b"\x89CAVITY\n"
-VERSION = 1
+VERSIONS = (1, 2)
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
 #: Far more than any header needs, even with a group for every pixel; parsed JSON takes up to 30 times its length.
@@ -43,6 +44,9 @@ class PackedError(ValueError):
 def dumps(description: Description) -> bytes:
     """The content of the file."""
     inputs, offsets = description.inputs, description.offsets
+    biases = [layer.bias for layer in description.layers if layer.bias is not None]
+    plain = all((np.abs(bias) <= 1).all() for bias in biases) and not any(layer.shift for layer in description.layers)
+    version = 1 if plain else 2
     narrow = bool((np.abs(offsets) < 1 << 31).all())
     header = {
         "input": {"kind": inputs.kind, "groups": inputs.groups, "white": inputs.white},
@@ -51,6 +55,7 @@ def dumps(description: Description) -> bytes:
         "shift": description.shift,
         "layers": [
             {"shape": layer.shape, "mask": layer.mask is not None, "bias": layer.bias is not None}
+            | ({} if version == 1 else {"shift": layer.shift})
             for layer in description.layers
         ],
         "output": description.output,
@@ -62,8 +67,8 @@ def dumps(description: Description) -> bytes:
     for layer in description.layers:
         bits = [each for each in (layer.sign, layer.mask) if each is not None]
         arrays += [np.packbits(each, axis=1, bitorder="little") for each in bits]
-        arrays += [] if layer.bias is None else [layer.bias.astype(np.int8)]
-    content = PREAMBLE.pack(MAGIC, VERSION, len(text)) + text + b"".join(array.tobytes() for array in arrays)
+        arrays += [] if layer.bias is None else [layer.bias.astype("<i1" if version == 1 else "<i4")]
+    content = PREAMBLE.pack(MAGIC, version, len(text)) + text + b"".join(array.tobytes() for array in arrays)
     return content + hashlib.sha256(content).digest()
 
 
@@ -87,7 +92,7 @@ def loads(content: bytes, name: str = "the file") -> Description:
         raise PackedError(f"{name}: its content does not match its SHA-256; it was cut short or altered")
     try:
         header = json.loads(content[PREAMBLE.size : PREAMBLE.size + length])
-        return _assembled(header, _Reader(memoryview(content)[PREAMBLE.size + length : end]))
+        return _assembled(header, _Reader(memoryview(content)[PREAMBLE.size + length : end]), _version(content))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise PackedError(f"{name}: its header makes no sense: {error}") from error
 
@@ -99,12 +104,16 @@ def _check_preamble(content: bytes, name: str) -> int:
         raise PackedError(f"{name}: {'was cut short' if short else 'is not a packed network of cavity'}")
     if len(content) < PREAMBLE.size:
         raise PackedError(f"{name}: was cut short within its first {PREAMBLE.size} bytes")
-    _, version, length = PREAMBLE.unpack_from(content)
-    if version != VERSION:
-        raise PackedError(f"{name}: is a packed network of version {version}; this cavity reads version {VERSION}")
+    version, (_, _, length) = _version(content), PREAMBLE.unpack_from(content)
+    if version not in VERSIONS:
+        raise PackedError(f"{name}: is a packed network of version {version}; this cavity reads {VERSIONS[-1]} at most")
     if length > MAX_HEADER:
         raise PackedError(f"{name}: declares a header of {length} bytes; at most {MAX_HEADER} are allowed")
     return int(length)
+
+
+def _version(content: bytes) -> int:
+    return int(PREAMBLE.unpack_from(content)[1])
 
 
 class _Reader:
@@ -140,7 +149,7 @@ def _flag(value: object) -> bool:
     return value
 
 
-def _assembled(header: dict[str, Any], body: _Reader) -> Description:
+def _assembled(header: dict[str, Any], body: _Reader, version: int) -> Description:
     """The network that a header describes; its arrays are taken from the body in the order of ``dumps``."""
     inputs = _inputs(header, body)
     shapes = [_shape(layer["shape"]) for layer in header["layers"]]
@@ -149,7 +158,7 @@ def _assembled(header: dict[str, Any], body: _Reader) -> Description:
         raise ValueError(f"layers of shapes {shapes} do not fit {inputs.features} inputs")
     wide = _whole(header["offset_bytes"], "offset_bytes", 4, 8)
     offsets = body.take(sizes[1], f"<i{wide}").astype(np.int64)
-    layers = tuple(_layer(layer, *shape, body) for layer, shape in zip(header["layers"], shapes, strict=True))
+    layers = tuple(_layer(layer, *shape, body, version) for layer, shape in zip(header["layers"], shapes, strict=True))
     output, classes = header["output"], tuple(map(str, header["classes"]))
     if output not in ("argmax", "label") or (output == "label" and sizes[-1] != 1):
         raise ValueError(f"{sizes[-1]} outputs do not go with output {output!r}")
@@ -180,10 +189,11 @@ def _shape(shape: Any) -> tuple[int, int]:
     return outputs, inputs
 
 
-def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader) -> Weights:
+def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader, version: int) -> Weights:
     sign = body.bits(outputs, inputs)
     mask = body.bits(outputs, inputs) if _flag(about["mask"]) else None
-    bias = body.take(outputs, "i1") if _flag(about["bias"]) else None
-    if bias is not None and not (np.abs(bias.astype(np.int16)) <= 1).all():
+    bias = body.take(outputs, "<i1" if version == 1 else "<i4").astype(np.int64) if _flag(about["bias"]) else None
+    if version == 1 and bias is not None and not (np.abs(bias) <= 1).all():
         raise ValueError("a bias is not -1, 0 or 1")
-    return Weights(sign, mask, bias)
+    shift = 0 if version == 1 else _whole(about["shift"], "shift", 0, LARGEST_SHIFT)
+    return Weights(sign, mask, bias, shift)

@@ -1,6 +1,6 @@
 """Prediction with XNOR, AND and popcount on 64-bit words.
 
-    above the first layer   Σ_i w_i x_i = edges − 2 popcount((x XOR w) AND mask)
+    above the first layer   Σ_i w_i x_i = edges − 2 popcount((x XOR w) AND mask), times 2^shift
     in the first layer      Σ_i w_i q_i = Σ_b 2^b (2 popcount(q_b AND w) − popcount(q_b AND mask))
 
 where bit 1 stands for +1 and q_b is the plane of the b-th bits of the inputs.
@@ -38,7 +38,7 @@ class _Layer:
         mask = weights.mask
         self.sign = self._laid(weights.sign if mask is None else weights.sign & mask, widths)
         self.mask = None if mask is None else self._laid(mask, widths)
-        self.base = weights.base
+        self.base, self.shift = weights.base, weights.shift
         edges = np.cumsum([0, *map(word_count, widths)])
         self.groups = [slice(int(low), int(high)) for low, high in pairwise(edges)]
 
@@ -47,11 +47,11 @@ class _Layer:
         return np.ascontiguousarray(words_of(bits, widths).T)
 
     def scores(self, x: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Signs as words (samples, words) → base − 2 disagreements, (samples, outputs)."""
+        """Signs as words (samples, words) → base − 2^(1 + shift) disagreements, (samples, outputs)."""
         apart = x[:, :, None] ^ self.sign
         if self.mask is not None:
             apart &= self.mask
-        return self.base - 2 * _total(apart)
+        return self.base - (_total(apart) << (1 + self.shift))
 
     def sums(self, planes: NDArray[np.uint64], group: slice) -> NDArray[np.int64]:
         """Planes (planes, samples, words) → Σ_{i∈g} w_i q_ib of every plane, (planes, samples, outputs)."""

@@ -14,7 +14,8 @@ from cavity.analysis.calibration import reliability
 from cavity.analysis.metrics import EpochRecord, measure
 from cavity.core.channels import GaussianOutput
 from cavity.core.couplings import Conv2d
-from cavity.core.network import Layer, Network
+from cavity.core.layer import Layer
+from cavity.core.network import Network
 from cavity.data import DataError, DataNotFound, Dataset
 from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
 from cavity.runs.folder import Run

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: What a weight takes at least: field, mean and variance.
 BYTES = 12
 #: Options that networks and trainers take by the same names.
-OF_NETWORKS = ("weights", "activation", "bias", "density", "init", "seed")
+OF_NETWORKS = ("weights", "activation", "bias", "threshold", "density", "init", "seed")
 UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "inner_iterations", "tolerance")
 REINFORCEMENT = ("reinforcement", "reinforcement_step", "focusing")
 OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "seed")

@@ -82,7 +82,8 @@ class Config(Options):
     reinforcement_step: float = option(0.0, "annealing of r: 1-r <- (1-r)(1-step) at each iteration")
     focusing: tuple[float, ...] | None = option(None, "replicas,gamma: coupled replicas instead of r")
     density: float = option(1.0, "fraction of the weights that exist")
-    bias: bool = option(False, "a bias for every unit")
+    bias: bool = option(False, "a bias for every unit, of the same kind as its weights")
+    threshold: bool = option(False, "a real threshold for every unit or channel, whatever the kind of weights")
     epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(
         None,

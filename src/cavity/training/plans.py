@@ -62,7 +62,8 @@ class Given(Plan):
     def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
         factor = self.schedule(place.fraction)
         numbers = zip(self.rho, self.rate, self.damping, strict=True)
-        return [Rule(scalar(rho), scalar(rate * factor), damping=damping) for rho, rate, damping in numbers]
+        rules = [Rule(scalar(rho), scalar(rate * factor), damping=damping) for rho, rate, damping in numbers]
+        return [rule._replace(threshold=rule) for rule in rules]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Annealed(Plan):
         their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples;
                            if ``bounded``, e = κs min(T, RMS(m)/RMS(σH)) with the same T
         real weights       e = κ min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often
+        thresholds         likewise, with the size of the preactivations for RMS(m)
     """
 
     kappa: float = 0.05
@@ -108,11 +110,11 @@ class Annealed(Plan):
             assert steps is not None
             kappa, rho = self.cold, self.growth ** (1 / max(1.0, self.quench * steps))
         rules = []
+        horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
+        real = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, horizon, self.precision)
         for number, prior in enumerate(priors):
             if not prior.polarizes:
-                horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-                kappa_real = scalar(self.kappa * max(s, self.floor))
-                rules.append(Rule(scalar(1.0), kappa_real, True, horizon, self.precision))
+                rules.append(real)
             elif number == len(priors) - 1 and number > 0:
                 horizon = scalar(self.readout_samples / batch_size)
                 unbounded = self.readout_rate * max(s, self.readout_floor)
@@ -120,13 +122,15 @@ class Annealed(Plan):
                 rules.append(Rule(scalar(1.0), scalar(rate), relative=self.bounded, horizon=horizon))
             else:
                 rules.append(Rule(scalar(rho), scalar(kappa), relative=True, damping=self.damping))
-        return rules
+        return [rule._replace(threshold=real._replace(precision=THRESHOLD_PRECISION)) for rule in rules]
 
 
 #: The length of run that κ is meant for, ten epochs of Fashion-MNIST; in a stream, whose length nobody knows, the
 #: mini-batch. Longer and shorter runs have a κ between these bounds.
 USUAL_STEPS, USUAL_BATCH = 4680, 128
 SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
+#: λ₀ of a threshold: before any evidence its standard deviation is the size of the preactivations.
+THRESHOLD_PRECISION = 1.0
 
 
 def scalar(number: float) -> Tensor:

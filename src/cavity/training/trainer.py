@@ -144,6 +144,8 @@ class Trainer(Loop[StepInfo]):
         #: records of its present data begin.
         self.watch, self._since = True, 0
         self._digest: str | None = None
+        #: Whether the next mini-batch of ``fit`` says where thresholds begin.
+        self._unbalanced = False
 
     def place(self, batch_size: int) -> Place:
         """Where in its run the next step is."""
@@ -179,6 +181,8 @@ class Trainer(Loop[StepInfo]):
         the samples of this one and y the labels of all."""
         self._require_memory(x)
         with torch.no_grad():
+            if self._unbalanced:
+                self._balance(x)
             self.net.keep_posterior(self.plan.quenches(self.place(len(y))))
             state = State(self.net.states(), self.reinforcement)
             state, info = update(self.method, state, self.rules(len(y)), x, y, self.generator, self.runner)
@@ -189,10 +193,22 @@ class Trainer(Loop[StepInfo]):
         self._clamped, self._entries = self._clamped + info.clamped_entries, self._entries + info.entries
         return info if self.team is None else replace(info, labels=y[self.team.part(len(y))])
 
+    @torch.no_grad()
+    def _balance(self, x: Tensor) -> None:
+        """Start the thresholds from x; of several processes, all begin with what the first has found."""
+        self._unbalanced = False
+        if self.team is None or self.team.leads:
+            self.net.balance(x)
+        if self.team is not None:
+            state = self.net.state_dict()
+            found = self.team.told(lambda: {name: state[name] for name in state if ".threshold." in name})
+            self.net.load_state_dict(found, strict=False)
+
     def _require_memory(self, x: Tensor) -> None:
         """MemoryError before the messages of every edge fill the memory."""
         algorithm, iterations = self.method.algorithm, self.method.iterations
-        numbers = algorithm.numbers_held([site.coupling for site in self.method.sites], len(x), iterations)
+        sites = [part for site in self.method.sites for part in (site, site.threshold) if part is not None]
+        numbers = algorithm.numbers_held([site.coupling for site in sites], len(x), iterations)
         if numbers:
             what = f"{algorithm.name} with {iterations} inner iterations on {len(x)} samples"
             remedy = "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'"
@@ -208,17 +224,18 @@ class Trainer(Loop[StepInfo]):
         On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
         or the new by itself, notes the step, takes nothing more after it, and is asked when the epoch ends.
         """
-        layers = self.net.weighted()
+        layers = [part for layer in self.net.weighted() for part in (layer, layer.threshold) if part is not None]
+        posteriors = [part for new in state.layers for part in (new, new.threshold) if part is not None]
         if largest.device.type == "cpu":
             self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in largest.tolist()])
-            for layer, new in zip(layers, state.layers, strict=True):
+            for layer, new in zip(layers, posteriors, strict=True):
                 layer.set_state(new.natural, new.moments)
             return
         failed = torch.zeros_like(largest) if self._failed is None else self._failed
         finite, sound = torch.isfinite(largest), failed.sum() == 0
         self._failed = torch.where(sound & ~finite, self.steps + 1.0, failed)
         keep = sound & finite.all()
-        for layer, new in zip(layers, state.layers, strict=True):
+        for layer, new in zip(layers, posteriors, strict=True):
             natural = Fields(*_choose(keep, new.natural, layer.natural))
             layer.set_state(natural, Moments(*_choose(keep, new.moments, layer.moments)))
 
@@ -245,9 +262,10 @@ class Trainer(Loop[StepInfo]):
 
         ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
         as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
-        again continues, in mid-epoch if need be: an iterable is gone through anew up to there. ``compile="auto"`` does
-        not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to keep
-        what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
+        again continues, in mid-epoch if need be: an iterable is gone through anew up to there. Thresholds that no data
+        have balanced yet are started from training samples, or the first mini-batch of an iterable. ``compile="auto"``
+        does not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to
+        keep what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         A ``DivergenceWarning`` says if the network ends worse than a constant on its own training data, or has lost
         much of what it had learnt.
@@ -264,6 +282,9 @@ class Trainer(Loop[StepInfo]):
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         _require_visible(sample)
         self._note(sample)
+        self._unbalanced = not self.net.balanced
+        if self._unbalanced and isinstance(source, Batches):
+            self._balance(metrics.train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
         if self.team is not None:
             self.team.require_same(self._facts(source, epochs, evaluate_every))
         try:
@@ -273,6 +294,7 @@ class Trainer(Loop[StepInfo]):
         finally:
             # Single steps after a run belong to no schedule.
             self._epoch_steps = self._run_steps = None
+            self._unbalanced = False
         found = self.trouble(source if sample is None else sample) if self.watch else None
         if found is not None:
             warnings.warn(found, DivergenceWarning, stacklevel=2)
@@ -382,6 +404,8 @@ class Trainer(Loop[StepInfo]):
         self.runner.load_state_dict(state["evaluations"])
 
 
+#: Training samples from which thresholds are started.
+BALANCE_SAMPLES = 512
 #: Times that a posterior of real weights counts each sample where its variance is the error bar of a prediction. 15
 #: fitted better and was too sure. Five was picked by the coverage on test splits of Friedman's functions and diabetes.
 REGRESSION_COUNT = 5.0
@@ -422,7 +446,7 @@ def _numbers(plan: Plan) -> dict[str, object]:
 def _sites(net: Network, fisher: bool) -> tuple[Site, ...]:
     """The layers of ``net`` with the messages that the plan asks for."""
     bare = fisher and net.output.curvature_stays
-    return tuple(replace(site, fisher=fisher, bare=bare) for site in net.sites)
+    return tuple(site.sending(fisher, bare) for site in net.sites)
 
 
 def _choose(

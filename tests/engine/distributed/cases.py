@@ -58,6 +58,7 @@ SPECIAL: dict[str, Callable[..., cavity.Trainer]] = {
     "focusing": lambda **o: cavity.Trainer(dense("binary"), "bp", focusing=(3, 0.5), **o),
     "mask": lambda **o: cavity.Trainer(dense("ternary", density=0.5), "bpi", **o),
     "relu": lambda **o: cavity.Trainer(dense("gaussian", activation="relu", init=0.1), "amp", **o),
+    "thresholds": lambda **o: cavity.Trainer(dense("binary", threshold=True), "bp", inner_iterations=2, **o),
     "series": lambda **o: wide(3, **o),
     "chosen series": lambda **o: wide(None, **o),
 }

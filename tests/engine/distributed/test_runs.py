@@ -22,7 +22,7 @@ EPOCHS = 60
 OPTIONS = (
     *(word for name, value in TINY_DATA.items() for word in ("--data-option", f"{name}={value}")),
     *("--dataset", "teacher-student", "--hidden", "11", "--algorithm", "bp", "--batch-size", "31"),
-    *("--threads", "1", "--device", "cpu", "--checkpoint-seconds", "0", "--epochs", str(EPOCHS)),
+    *("--threads", "1", "--device", "cpu", "--checkpoint-seconds", "0", "--epochs", str(EPOCHS), "--threshold"),
 )
 needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the ranks in /proc")
 

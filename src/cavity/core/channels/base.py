@@ -41,8 +41,8 @@ class Channel(ABC, Generic[Incoming]):
         """g = ∂_ω φ and Γ = −∂²_ω φ, shaped like ω."""
 
 
-class Activation(Channel[Fields]):
-    """An activation x ~ P(x|z) between two layers. Its message is what came down, (B, A)."""
+class Units(ABC):
+    """Units as the coupling above sees them: their moments, given what came down and what is known from below."""
 
     #: E[x²] where it is the same for every distribution on x, else None.
     second_moment: ClassVar[float | None] = None
@@ -53,13 +53,17 @@ class Activation(Channel[Fields]):
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
         """x̂ = ∂_B φ and Δ = ∂²_B φ, shaped like ω; ``None``: nothing has come down yet, B = A = 0."""
 
-    @abstractmethod
-    def forward(self, z: Tensor) -> Tensor:
-        """The most probable activation for a known preactivation z."""
-
     def clamped(self, message: Fields, pre: Preactivation) -> Tensor | None:
         """How many units needed a floor to keep φ finite, a 0-dimensional count; None: it never happens."""
         return None
+
+
+class Activation(Channel[Fields], Units):
+    """An activation x ~ P(x|z) between two layers. Its message is what came down, (B, A)."""
+
+    @abstractmethod
+    def forward(self, z: Tensor) -> Tensor:
+        """The most probable activation for a known preactivation z."""
 
 
 class Output(Channel[Target]):

@@ -47,27 +47,27 @@ class Sign(Activation):
     def __init__(self, noise: float = 0.0) -> None:
         self.noise = check_noise(noise)
 
-    def _scaled(self, pre: Preactivation) -> tuple[Tensor, Tensor]:
+    def scaled(self, pre: Preactivation) -> tuple[Tensor, Tensor]:
         """u = ω/s and 1/s, s = √(V+ν): dividing once is enough, and divisions are what takes the time."""
         inverse = torch.sqrt(pre.variance + self.noise).reciprocal_()
         return pre.mean * inverse, inverse
 
     def value(self, message: Fields, pre: Preactivation) -> Tensor:
-        u, _ = self._scaled(pre)
+        u, _ = self.scaled(pre)
         return torch.logaddexp(message.field + log_ndtr(u), log_ndtr(-u) - message.field)
 
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
-        u, _ = self._scaled(pre)
+        u, _ = self.scaled(pre)
         if message is None:
             return Moments(*erf_moments(u))
         return Moments(*tanh_moments(message.field + half_log_odds(u)))
 
     def gradient(self, message: Fields, pre: Preactivation) -> Tensor:
-        u, inverse = self._scaled(pre)
+        u, inverse = self.scaled(pre)
         return sign_gradient(message.field, u) * inverse
 
     def response(self, message: Fields, pre: Preactivation) -> Response:
-        u, inverse = self._scaled(pre)
+        u, inverse = self.scaled(pre)
         kappa, slope = sign_response(message.field, u)
         return Response(kappa * inverse, slope * (inverse * inverse))
 

@@ -12,12 +12,12 @@ from cavity.core.couplings.base import Coupling, check_sizes
 Pair = int | tuple[int, int]
 
 
-def _pair(name: str, value: Pair) -> tuple[int, int]:
+def pair(name: str, value: Pair) -> tuple[int, int]:
     """(height, width), from one integer for both or from a pair."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or not all(isinstance(size, int) for size in pair):
+    sizes = (value, value) if isinstance(value, int) else tuple(value)
+    if len(sizes) != 2 or not all(isinstance(size, int) for size in sizes):
         raise ValueError(f"{name} must be one integer or two (height, width), got {value!r}")
-    return pair[0], pair[1]
+    return sizes[0], sizes[1]
 
 
 class Conv2d(Coupling):
@@ -38,8 +38,8 @@ class Conv2d(Coupling):
         if len(image_shape) != 3:
             raise ValueError(f"image_shape must be (channels, height, width), got {image_shape!r}")
         channels, height, width = image_shape
-        self.kernel, self.stride = _pair("kernel", kernel), _pair("stride", stride)
-        self.padding = _pair("padding", padding)
+        self.kernel, self.stride = pair("kernel", kernel), pair("stride", stride)
+        self.padding = pair("padding", padding)
         check_sizes(outputs=outputs, channels=channels, height=height, width=width)
         check_sizes(kernel=min(self.kernel), stride=min(self.stride))
         if min(self.padding) < 0:
