@@ -125,6 +125,23 @@ def test_compiled_steps_are_the_eager_ones(optimizer, outputs):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_schedule_is_a_factor_on_the_step_size(optimizer):
+    x, y = torch.randn(24, 6, generator=torch.Generator().manual_seed(0)), torch.arange(24) % 3
+
+    def weights(schedule, lr, epochs=1):
+        net = BinaryNet(6, (5,), 3, seed=1)
+        BinaryNetTrainer(net, optimizer, lr=lr, schedule=schedule).fit((x, y), epochs=epochs, batch_size=8)
+        return [w.detach().clone() for w in net.weights]
+
+    torch.testing.assert_close(weights(lambda t: 0.25, 0.04), weights(None, 0.01))
+    torch.testing.assert_close(weights(lambda t: 0.0, 0.1), [w.detach() for w in BinaryNet(6, (5,), 3, seed=1).weights])
+    # The fraction of training counts the mini-batches of all epochs.
+    seen = []
+    weights(lambda t: seen.append(t) or 1.0, 0.01, epochs=2)
+    assert seen == pytest.approx([n / 6 for n in range(6)])
+
+
 def test_masked_weights_do_not_count():
     net = BinaryNet(20, (31,), 5, density=0.3, seed=1)
     kept = [float((w != 0).float().mean()) for w in net.point_weights()]

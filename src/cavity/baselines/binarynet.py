@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
 from cavity.baselines.trainer import GradientTrainer, Optimizer
+from cavity.training.schedules import Function
 
 #: Network and batch shapes for which a compiled step is kept; a grid soon exceeds the compiler's default of eight.
 COMPILED_SHAPES = 64
@@ -135,9 +136,10 @@ def training_step(
     optimizer: Optimizer,
     x: Tensor,
     y: Tensor,
+    factor: Tensor | None = None,
 ) -> Tensor:
     """Forward, backward and update on one mini-batch; returns the loss before the update."""
-    return optimizer.descend(cross_entropy(logits(weights, layers, x), y), weights, memory)
+    return optimizer.descend(cross_entropy(logits(weights, layers, x), y), weights, memory, factor)
 
 
 class BinaryNetTrainer(GradientTrainer):
@@ -151,9 +153,16 @@ class BinaryNetTrainer(GradientTrainer):
     BOUND = 1.0
 
     def __init__(
-        self, net: BinaryNet, optimizer: str = "sgd", *, lr: float | None = None, compile: bool = False, seed: int = 0
+        self,
+        net: BinaryNet,
+        optimizer: str = "sgd",
+        *,
+        lr: float | None = None,
+        schedule: str | Function | None = None,
+        compile: bool = False,
+        seed: int = 0,
     ) -> None:
-        super().__init__(net, list(net.weights), optimizer, lr, seed)
+        super().__init__(net, list(net.weights), optimizer, lr, seed, schedule)
         self.compile = compile
         self._step = _compiled_step() if compile else training_step
         self._sizes_met: set[int] = set()
@@ -162,7 +171,7 @@ class BinaryNetTrainer(GradientTrainer):
         new = self.compile and len(x) not in self._sizes_met
         self._sizes_met.add(len(x))
         with _compiling() if new else nullcontext():
-            return self._step(list(self.net.weights), self.net.layers, self.memory, self.optimizer, x, y)
+            return self._step(list(self.net.weights), self.net.layers, self.memory, self.optimizer, x, y, self.factor)
 
 
 @cache

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from cavity.baselines.binarynet import binary_activation, just_above
 from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
 from cavity.baselines.trainer import GradientTrainer
+from cavity.training.schedules import Function
 
 ACTIVATIONS = ("sign", "relu")
 
@@ -67,8 +68,17 @@ class PerceptronTrainer(GradientTrainer):
     DEFAULT_LR: ClassVar = {"sgd": 0.1, "adam": 0.001}
     BOUND = math.inf
 
-    def __init__(self, net: Perceptron, optimizer: str = "adam", *, lr: float | None = None, seed: int = 0) -> None:
-        super().__init__(net, list(net.weights), optimizer, lr, seed)
+    def __init__(
+        self,
+        net: Perceptron,
+        optimizer: str = "adam",
+        *,
+        lr: float | None = None,
+        schedule: str | Function | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(net, list(net.weights), optimizer, lr, seed, schedule)
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.optimizer.descend(cross_entropy(self.net.logits(x), y), list(self.net.weights), self.memory)
+        loss = cross_entropy(self.net.logits(x), y)
+        return self.optimizer.descend(loss, list(self.net.weights), self.memory, self.factor)

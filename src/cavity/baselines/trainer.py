@@ -19,6 +19,7 @@ from cavity.core.couplings.base import check_sizes
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
+from cavity.training.schedules import SCHEDULES, Function
 from cavity.training.trainer import Trainer
 
 
@@ -29,6 +30,8 @@ class BaselineTrainer(Loop[Tensor]):
     net: Classifier
     #: What the optimiser remembers between steps, changed in place.
     memory: Sequence[Tensor] = ()
+    #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
+    run_steps, epoch_steps = 0, 0
 
     def fit(
         self,
@@ -46,7 +49,11 @@ class BaselineTrainer(Loop[Tensor]):
         source = Batches(*self._checked(*train), batch_size)
         held_out = None if validation is None else self._checked(*validation)
         sample = train_sample(source.x, source.y)
-        return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
+        self.run_steps, self.epoch_steps = epochs * len(source), len(source)
+        try:
+            return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
+        finally:
+            self.run_steps = self.epoch_steps = 0
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
@@ -109,24 +116,30 @@ class Optimizer(ABC):
         return []
 
     @abstractmethod
-    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
-        """One update and clipping; ``memory`` is changed in place."""
+    def update(
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+    ) -> None:
+        """One update and clipping; ``memory`` is changed in place, ``factor`` that a schedule puts on the step size."""
 
-    def descend(self, loss: Tensor, weights: Sequence[Tensor], memory: Sequence[Tensor]) -> Tensor:
+    def descend(
+        self, loss: Tensor, weights: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None = None
+    ) -> Tensor:
         """One update by the gradient of ``loss``, which is returned without its graph."""
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
-            self.update(weights, gradients, memory)
+            self.update(weights, gradients, memory, factor)
         return loss.detach()
 
 
 class SGD(Optimizer):
     """w ← clip(w − lr·∂L/∂w)."""
 
-    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+    def update(
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+    ) -> None:
         for w, gradient in zip(weights, gradients, strict=True):
             # Not add_ with alpha=-lr: torch 2.13 compiles that, on the result of a product, as if alpha were 1.
-            w.sub_(gradient, alpha=self.lr).clamp_(-self.bound, self.bound)
+            w.sub_(gradient if factor is None else gradient * factor, alpha=self.lr).clamp_(-self.bound, self.bound)
 
 
 class Adam(Optimizer):
@@ -139,10 +152,12 @@ class Adam(Optimizer):
         moments = [torch.zeros_like(w, requires_grad=False) for w in weights for _ in self.DECAY]
         return [torch.zeros((), device=weights[0].device), *moments]
 
-    def update(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor]) -> None:
+    def update(
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+    ) -> None:
         first, second = self.DECAY
         count = memory[0].add_(1)
-        rate = self.lr / (1 - first**count)
+        rate = (self.lr if factor is None else self.lr * factor) / (1 - first**count)
         unbias = (1 - second**count).rsqrt()
         pairs = zip(memory[1::2], memory[2::2], strict=True)
         for w, gradient, (mean, square) in zip(weights, gradients, pairs, strict=True):
@@ -156,16 +171,34 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 class GradientTrainer(BaselineTrainer):
-    """Updates ``weights`` by the optimiser of that name, with the step size ``lr`` or its default."""
+    """Updates ``weights`` by the optimiser of that name, with the step size ``lr`` or its default, times a schedule
+    (``training/schedules.py``) over a call of ``fit``; None is constant."""
 
     DEFAULT_LR: ClassVar[dict[str, float]]
     #: The largest |w|.
     BOUND: ClassVar[float]
 
-    def __init__(self, net: Classifier, weights: Sequence[Tensor], optimizer: str, lr: float | None, seed: int) -> None:
+    def __init__(
+        self,
+        net: Classifier,
+        weights: Sequence[Tensor],
+        optimizer: str,
+        lr: float | None,
+        seed: int,
+        schedule: str | Function | None = None,
+    ) -> None:
         super().__init__(seed)
         if optimizer not in OPTIMIZERS:
             raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
         self.net = net
         self.optimizer = OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
         self.memory = self.optimizer.start(weights)
+        self.schedule = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
+
+    @property
+    def factor(self) -> Tensor | None:
+        """What the schedule puts on the step size of the next step; None where there is none."""
+        if self.schedule is None or not self.run_steps:
+            return None
+        done = self.epoch * self.epoch_steps + self.batch
+        return torch.tensor(self.schedule(min(1.0, done / self.run_steps)), device=self.net.device)

@@ -15,6 +15,9 @@ EXPERIMENTS: dict[str, str] = {
     "table-datasets": (
         "test and training errors of BinaryNet, BP, AMP and MF on three data sets, two-class and multi-class"
     ),
+    "table-annealed": (
+        "errors, NLL and ECE of the annealed recipe on the same six tasks, beside BinaryNet with and without a schedule"
+    ),
     "curves-architectures": (
         "learning curves on Fashion-MNIST for several architectures and batch sizes, epochs to a given error"
     ),

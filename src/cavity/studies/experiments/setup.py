@@ -31,7 +31,7 @@ BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sg
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
-LATER = {"last_evidence": 1.0}
+LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None}
 #: What is kept of every epoch, and with how many digits after the point.
 CURVES = {
     "train_error": 3,
@@ -50,7 +50,9 @@ class Setup:
     """The paper's usual values are the defaults; ``rho=None`` is its prescription (1.0001, …, 0.9).
 
     ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
-    to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in.
+    to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in. With
+    another ``recipe`` than the paper's the messages choose the numbers of the update, and none of them counts;
+    ``schedule`` is that of a baseline's learning rate.
     """
 
     method: str
@@ -69,6 +71,8 @@ class Setup:
     lr: float | None = None
     samples: tuple[int, int] | None = None
     last_evidence: float = 1.0
+    recipe: str = PAPER.name
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -132,13 +136,17 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     optimizer = "adam" if method.endswith("adam") else "sgd"
     if method.startswith("binarynet"):
         binary = baselines.BinaryNet(*sizes, density=setup.density, seed=seed)
-        return baselines.BinaryNetTrainer(binary, optimizer, lr=setup.lr, seed=seed)
+        return baselines.BinaryNetTrainer(binary, optimizer, lr=setup.lr, schedule=setup.schedule, seed=seed)
     plain = baselines.Perceptron(*sizes, activation=setup.activation, density=setup.density, seed=seed)
-    return baselines.PerceptronTrainer(plain, optimizer, lr=setup.lr, seed=seed)
+    return baselines.PerceptronTrainer(plain, optimizer, lr=setup.lr, schedule=setup.schedule, seed=seed)
 
 
 def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
-    same = ("hidden", "weights", "activation", "rho", "damping", "density", "init", "seed")
+    same = ["hidden", "weights", "activation", "density", "init", "seed"]
+    if setup.recipe != PAPER.name:
+        config = Config(algorithm=setup.method, recipe=setup.recipe, **{name: getattr(setup, name) for name in same})
+        return build_trainer(config, build_network(config, inputs, outputs))
+    same += ["rho", "damping"]
     output = "label" if outputs == 1 else f"argmax-{setup.output}"
     config = Config(algorithm=setup.method, output=output, **{name: getattr(setup, name) for name in same})
     net = build_network(config, inputs, outputs)
