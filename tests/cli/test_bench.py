@@ -38,7 +38,7 @@ def test_the_json_holds_every_measurement(results):
         "steps",
         "repeats",
         "timings",
-        "times_to_accuracy",
+        "whole_runs",
     }
     assert (found["dataset"], found["network"]) == ("digits", [64, 7, 10])
     order = ["binarynet", "mf", "amp", "bpi", "bp"]
@@ -65,7 +65,7 @@ def test_the_json_holds_every_measurement(results):
             "half_products",
             "peak_bytes",
         }
-    assert [row["algorithm"] for row in found["times_to_accuracy"]] == order
+    assert [row["algorithm"] for row in found["whole_runs"]] == order
 
 
 def test_the_machine_is_named_by_cores_and_model_only(results):

@@ -15,7 +15,7 @@ from cavity import data
 from cavity.cli import main
 from cavity.cli.output import say_traceback
 from cavity.runs import open_run, train
-from cavity.studies.experiments.store import Store
+from cavity.studies.experiments.experiment import Store
 from cavity.studies.sweep.plan import Plan
 from cavity.training.display import say
 from cavity.util.text import shown, shown_lines

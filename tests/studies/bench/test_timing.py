@@ -98,50 +98,6 @@ def test_too_large_a_batch_is_refused(digits):
         measure(["mf"], [64, 11, 10], data, 32, steps=2, repeats=1, seed=0, compile=False)
 
 
-def test_time_to_accuracy_is_training_time_alone(digits, monkeypatch):
-    """Looking at the test error takes 0.2 s a time here, far longer than the steps: it must not show."""
-    looks = []
-
-    def slow(predicted, y):
-        looks.append(1)
-        time.sleep(0.2)
-        return 100.0 * float((predicted != y).double().mean())
-
-    monkeypatch.setattr(timing, "percent_wrong", slow)
-    (row,) = timing.time_to_accuracy(
-        ["binarynet"],
-        [64, 51, 10],
-        (digits.x_train, digits.y_train),
-        (digits.x_test, digits.y_test),
-        target=30.0,
-        batch_size=64,
-        epochs=10,
-        seed=0,
-        compile=False,
-    )
-    assert row.error <= 30.0
-    assert len(looks) >= 2
-    assert 0 < row.seconds < 0.2 * len(looks)
-    assert row.steps == len(looks) * (len(digits.x_train) // 64 // timing.LOOKS)
-
-
-def test_what_is_never_reached_is_said(digits):
-    names = ["binarynet", "mf"]
-    rows = timing.time_to_accuracy(
-        names,
-        [64, 5, 10],
-        (digits.x_train, digits.y_train),
-        (digits.x_test, digits.y_test),
-        target=0.0,
-        batch_size=256,
-        epochs=2,
-        seed=0,
-        compile=False,
-    )
-    assert [row.algorithm for row in rows] == names
-    assert [(row.seconds, row.steps, row.epochs) for row in rows] == [(None, None, 2)] * 2
-
-
 def test_the_clock_refuses_to_cross_an_epoch(digits):
     trainer = build("binarynet", [64, 11, 10], CPU, seed=0, compile=False)
     with pytest.raises(AssertionError, match="before the epoch ends"):

@@ -31,5 +31,6 @@ class Options:
     steps: int | None = option(None, "steps in a turn (default: 512, so that each checks the series once)", "N")
     eager: bool = option(False, "compile nothing")
     seed: int = option(0, "seed of networks and batches (default: 0)", "N")
-    time_to_accuracy: float | None = option(None, "also train each to this test error, in %%", "ERROR")
-    epochs: int = option(20, "give that up after N epochs (default: 20)", "N")
+    whole_run: bool = option(False, "also time a whole run of each, metrics and all")
+    epochs: int = option(30, "epochs of a whole run (default: 30)", "N")
+    time_to_accuracy: float | None = option(None, "of whole runs, also the time to this test error, in %%", "ERROR")

@@ -1,5 +1,5 @@
 """Running a benchmark: who takes part, on which data; every contender at every batch size; then, if that is asked for,
-the time to accuracy."""
+whole runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from cavity.engine.compiling import compiler_problem
 from cavity.runs.session import threads
 from cavity.studies.bench.contenders import NEED_COMPILER, default
 from cavity.studies.bench.options import Options
-from cavity.studies.bench.table import Result, accuracy_table, describe, timing_table
-from cavity.studies.bench.timing import Pair, TimeToAccuracy, measure, time_to_accuracy
+from cavity.studies.bench.table import Result, describe, timing_table, whole_table
+from cavity.studies.bench.timing import Pair, measure
+from cavity.studies.bench.whole import WholeRun, whole_runs
 from cavity.training.display import bars, say
 from cavity.util.text import shown
 
-#: The paper's batch size, at which time to accuracy is measured if it is among those asked for.
+#: The paper's batch size, at which whole runs are made if it is among those asked for.
 PAPER_BATCH = 128
 RANDOM = "random"
 DEFAULT_DATASET = "fashion-mnist"
@@ -97,10 +98,10 @@ def run(options: Options, console: Console) -> Result:
         field = prepare(options, console.print)
         result = timings(field, options, console)
         console.print(timing_table(result))
-        if options.time_to_accuracy is not None:
-            console.print(f"training to {options.time_to_accuracy:g} % test error")
-            result = replace(result, times_to_accuracy=accuracies(field, options, console))
-            console.print(accuracy_table(result))
+        if options.whole_run or options.time_to_accuracy is not None:
+            console.print(f"whole runs of {options.epochs} epochs")
+            result = replace(result, whole_runs=whole(field, options, console))
+            console.print(whole_table(result))
     return result
 
 
@@ -128,11 +129,10 @@ def timings(field: Field, options: Options, console: Console) -> Result:
     return Result(describe(field.train[0].device), field.dataset, field.sizes, steps, options.repeats, found, [])
 
 
-def accuracies(field: Field, options: Options, console: Console) -> list[TimeToAccuracy]:
-    """Time to accuracy at the paper's batch size if it is among those asked for, else at the first."""
-    assert options.time_to_accuracy is not None
+def whole(field: Field, options: Options, console: Console) -> list[WholeRun]:
+    """Whole runs at the paper's batch size if it is among those asked for, else at the first."""
     with console.status("") as status:
-        return time_to_accuracy(
+        return whole_runs(
             field.names,
             field.sizes,
             field.train,

@@ -15,10 +15,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from cavity.studies.bench.contenders import title_of
-from cavity.studies.bench.timing import TimeToAccuracy, Timing
+from cavity.studies.bench.timing import Timing
+from cavity.studies.bench.whole import WholeRun
 
 #: Raised when a field of the JSON changes its meaning.
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Result:
     steps: int
     repeats: int
     timings: list[Timing]
-    times_to_accuracy: list[TimeToAccuracy]
+    whole_runs: list[WholeRun]
 
     def as_dict(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
@@ -102,18 +103,26 @@ def series_note(timing: Timing) -> str:
     return " ".join([*orders, "½"] if timing.half_products else orders) if any(timing.series_orders) else ""
 
 
-def accuracy_table(result: Result) -> Table:
-    """Seconds of training to the target, one row for each algorithm."""
-    first = result.times_to_accuracy[0]
-    title = f"time to {first.target:g} % test error, batch {first.batch_size}"
-    table = _table(title, "training time only", ("algorithm", "seconds", "steps", "test error"))
-    for row in result.times_to_accuracy:
-        table.add_row(
+def whole_table(result: Result) -> Table:
+    """Seconds of whole runs and the errors they end with, one row for each algorithm; with a target, also the seconds
+    of training until the 1-bit and the Bayesian error were first at or below it."""
+    first = result.whole_runs[0]
+    titles = ["algorithm", "seconds", "ratio", "error %", "Bayesian %"]
+    if first.target is not None:
+        titles += [f"s to {first.target:g} %", "Bayesian"]
+    table = _table(f"{first.epochs} epochs, batch {first.batch_size}", "metrics and all", titles)
+    for row in result.whole_runs:
+        cells = [
             title_of(row.algorithm),
-            f"not in {row.epochs} epochs" if row.seconds is None else f"{row.seconds:.2f}",
-            "–" if row.steps is None else str(row.steps),
-            f"{row.error:.2f} %",
-        )
+            f"{row.seconds:.1f}",
+            "–" if row.ratio is None else f"{row.ratio:.2f}",
+            f"{row.error:.2f}",
+            "–" if row.error_bayes is None else f"{row.error_bayes:.2f}",
+        ]
+        if first.target is not None:
+            times = row.seconds_to_target, row.seconds_to_target_bayes
+            cells += ["–" if seconds is None else f"{seconds:.1f}" for seconds in times]
+        table.add_row(*cells)
     return table
 
 
