@@ -52,7 +52,8 @@ def wait_for(condition, process):
     while not condition():
         assert process.poll() is None, process.stdout.read()
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        # Looking takes time, too: a data base is opened.
+        time.sleep(0.1)
 
 
 def finished(folder):
