@@ -134,6 +134,14 @@ def test_lines_are_added_to_no_other_file(folder, victim):
     assert not (folder / "not there").exists()
 
 
+def test_only_what_is_asked_for_is_made(folder):
+    with pytest.raises(FileNotFoundError):
+        open_own(folder / "f", "r+b", create=False)
+    assert names(folder) == []
+    with open_own(folder / "f", "r+b") as stream:
+        assert stream.read() == b""
+
+
 def test_what_is_written_in_place_has_one_name(folder, victim):
     os.link(victim, folder / "f")
     with pytest.raises(NotAFile, match="has other names"):
