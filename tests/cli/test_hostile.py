@@ -14,6 +14,7 @@ import pytest
 
 import cavity
 from cavity import packed
+from cavity.cli import main
 from cavity.runs import Config, load_checkpoint, train
 from runs.helpers import tiny
 
@@ -113,6 +114,16 @@ def test_folders_that_a_user_linked_work_as_ever(tmp_path):
     (tmp_path / "nothing").symlink_to(tmp_path / "disk" / "none")
     with pytest.raises(FileExistsError):
         train(tiny(epochs=1), tmp_path / "nothing")
+
+
+def test_a_checkpoint_on_a_disk_that_is_not_there_is_not_begun_anew(tmp_path, capsys):
+    run = train(tiny(epochs=1), tmp_path / "run").path
+    (run / "checkpoint.safetensors").rename(tmp_path / "elsewhere")
+    (run / "checkpoint.safetensors").symlink_to(tmp_path / "not mounted")
+    before = (run / "metrics.jsonl").read_bytes()
+    assert main(["train", "--quiet", "--resume", str(run), "--epochs", "2"]) == 2
+    assert "checkpoint.safetensors: No such file or directory" in capsys.readouterr().err
+    assert (run / "metrics.jsonl").read_bytes() == before
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -132,6 +133,14 @@ def test_lines_are_added_to_no_other_file(folder, victim):
     with pytest.raises(OSError, match="is a symbolic link"):
         append_line(folder / "nothing", "new")
     assert not (folder / "not there").exists()
+
+
+def test_only_what_is_asked_for_is_made(folder):
+    with pytest.raises(FileNotFoundError):
+        open_own(folder / "f", "r+b", create=False)
+    assert names(folder) == []
+    with open_own(folder / "f", "r+b") as stream:
+        assert stream.read() == b""
 
 
 def test_what_is_written_in_place_has_one_name(folder, victim):
@@ -378,3 +387,34 @@ def test_an_interrupt_at_every_line_leaves_the_old_file_or_the_new_one(folder):
     assert outcomes == {b"old", b"new"}
     assert lines > 20
     assert path.read_bytes() == b"new"
+
+
+#: What writes, or opens to write; and what waits for a pipe where a file is read.
+DIRECT = re.compile(r"""\.(write_text|write_bytes|read_bytes|read_text|savefig)\(|\bopen\(""")
+#: Where that is done: here, on streams in memory, on files that are the system's, the package's own, or a moment old.
+ALLOWED = {
+    ("util/regular.py", "open("),
+    ("util/files.py", "open("),
+    ("report/plots.py", ".savefig("),
+    ("report/inline.py", ".savefig("),
+    ("report/page.py", ".read_text("),
+    ("data/download.py", ".write_bytes("),
+    ("data/images.py", "open("),
+    ("data/npz.py", "open("),
+    ("data/packing.py", "open("),
+    ("engine/allocation.py", ".read_text("),
+    ("studies/bench/machine.py", ".read_text("),
+    ("studies/sweep/study.py", ".read_bytes("),
+    ("cli/__init__.py", "open("),
+}
+
+
+def test_files_are_opened_in_one_place():
+    """Whoever opens a file directly follows links and waits for pipes."""
+    package = Path(files.__file__).parents[1]
+    found = {
+        (path.relative_to(package).as_posix(), match[0])
+        for path in package.rglob("*.py")
+        for match in DIRECT.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found - ALLOWED == set()

@@ -41,7 +41,7 @@ class Run:
         from cavity.analysis.metrics import EpochRecord
 
         file = self.path / METRICS
-        content = read_regular(file) if file.exists() else b""
+        content = read_regular(file) if os.path.lexists(file) else b""
         records: list[EpochRecord] = []
         for line in content.split(b"\n")[:-1]:
             try:
@@ -60,7 +60,7 @@ class Run:
         from cavity.runs.checkpoint import CheckpointError, load_checkpoint
 
         file = self.path / CHECKPOINT
-        if not file.exists():
+        if not os.path.lexists(file):
             raise FileNotFoundError(
                 f"{self.path} has no checkpoint yet: it was stopped before the first one. Go on with "
                 f"cavity train --resume {self.path}"

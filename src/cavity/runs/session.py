@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,7 +97,8 @@ class Session:
 
     def restore(self) -> None:
         """Take the state of the run's checkpoint, if it has one; it must be of the same configuration."""
-        if not (self.run.path / CHECKPOINT).exists():
+        # A link to nothing is not the beginning: what it led to may be on a disk that is not there now.
+        if not os.path.lexists(self.run.path / CHECKPOINT):
             return
         checkpoint, config = self.run.load_checkpoint(), self.run.config
         for name in config.differing(checkpoint.config, but=FREE):

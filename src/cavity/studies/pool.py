@@ -25,6 +25,7 @@ from typing import Any
 from cavity.util.files import append_line
 from cavity.util.processes import interruptible, threads_each
 from cavity.util.regular import require_own
+from cavity.util.text import shown
 
 #: How many of a killed child's last lines are quoted. Of a traceback, the last line says it all.
 QUOTED = 3
@@ -56,7 +57,7 @@ class Worker:
             self.last_lines.append(line.strip())
             # Whatever the disk says, the child must not wait for somebody to read what it said.
             with suppress(OSError):
-                append_line(self.errors, line.rstrip("\n"))
+                append_line(self.errors, shown(line.rstrip("\n")))
 
     def _listen(self) -> None:
         assert self.process.stdout is not None

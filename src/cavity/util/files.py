@@ -72,7 +72,7 @@ def _remove_leftovers(path: Path) -> None:
         found = TEMPORARY.fullmatch(name)
         if found and found["name"] == path.name[:KEPT]:
             other = path.with_name(name)
-            with contextlib.suppress(OSError), open_own(other, "ab") as stream:
+            with contextlib.suppress(OSError), open_own(other, "r+b", create=False) as stream:
                 if take(stream.fileno()):
                     other.unlink()
 

@@ -56,12 +56,13 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
         return stream.read()
 
 
-def open_own(path: Path, mode: str, *, one_name: bool = True) -> BinaryIO:
-    """Open a file to write in place (``ab`` or ``r+b``), made if it is not there; links are refused."""
+def open_own(path: Path, mode: str, *, one_name: bool = True, create: bool = True) -> BinaryIO:
+    """Open a file to write in place (``ab`` or ``r+b``), by default made if it is not there; links are refused."""
 
     def opener(name: str, flags: int) -> int:
         require_own(path, one_name=one_name)
-        opened = os.open(name, flags | os.O_CREAT | NO_LINK | NO_WAIT, MODE)
+        flags = flags | os.O_CREAT if create else flags & ~os.O_CREAT
+        opened = os.open(name, flags | NO_LINK | NO_WAIT, MODE)
         return _checked(name, opened, one_name=one_name)
 
     return open(path, mode, opener=opener)  # type: ignore[return-value]

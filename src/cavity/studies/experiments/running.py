@@ -25,6 +25,7 @@ from cavity.training.display import say
 from cavity.util.files import write_whole
 from cavity.util.processes import interruptible
 from cavity.util.regular import own_folder
+from cavity.util.text import shown_lines
 
 __all__ = ["Request", "reproduce"]
 
@@ -58,7 +59,7 @@ def publish(experiment: Experiment, store: Store, scale: str, console: Console) 
         head, tail = ("", "") if len(parts) == 1 else (f"Data: {dataset}.\n\n", f"-{dataset}")
         tables.append(head + experiment.table(part))
         paths += save(experiment.plot(part), store.folder / f"{experiment.name}{tail}")
-    text = "\n\n".join(tables)
+    text = shown_lines("\n\n".join(tables))
     write_whole(paths[0], f"{text}\n".encode())
     say(console, text)
     say(console, "written: " + ", ".join(map(str, paths)))
