@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: variance of real targets; and the standard deviations of chance if that is more.
 POINTS, VARIANCE, SIGMAS = 0.03, 0.1, 2.0
 #: The part of a constant's NLL that the NLL may be above it, and nats over the root of the samples.
-LIKELIHOOD, NATS = 0.25, 3.0
+LIKELIHOOD, NATS = 1.0, 3.0
 #: The part of what had been learnt that may be lost, and standard deviations of chance: ℓ* was the luckiest of many.
 LOST, LUCK = 1 / 3, 3.0
 
