@@ -180,12 +180,13 @@ def outcome(chosen: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fits", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first, to share them out")
     parser.add_argument("--json", type=Path, default=Path("divergence.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     records = json.loads(options.json.read_text()) if options.json.exists() else []
     done = {record["number"] for record in records}
-    for number in range(options.fits):
+    for number in range(options.first, options.first + options.fits):
         if number in done:
             continue
         records.append(outcome(settings(number)))

@@ -58,6 +58,38 @@ def test_written_estimator_figures_are_complete_and_keep_the_promise(script) -> 
     assert (ROOT / "docs/data/estimators.md").read_text() == module.table(WRITTEN)
 
 
+def judged(script, numbers: range) -> list[str]:
+    """The outcomes of some fits of the campaign; each silent or undocumented failure is an error."""
+    module = script("divergence_campaign")
+    found = [module.outcome(module.settings(number)) for number in numbers]
+    assert [record for record in found if record["outcome"] in ("SILENT", "CRASH")] == []
+    return [record["outcome"] for record in found]
+
+
+def test_no_fit_is_ruined_in_silence(script) -> None:
+    outcomes = judged(script, range(10))
+    assert {"ok", "warned"} <= set(outcomes)
+
+
+@pytest.mark.slow
+def test_no_fit_of_many_is_ruined_in_silence(script) -> None:
+    judged(script, range(10, 150))
+
+
+def test_the_campaign_goes_on_where_it_was_stopped_and_fails_if_a_fit_is_silent(script, tmp_path, monkeypatch) -> None:
+    module, asked = script("divergence_campaign"), []
+
+    def outcome(chosen: dict) -> dict:
+        asked.append(chosen["number"])
+        return {**chosen, "outcome": "SILENT" if chosen["number"] == 3 else "ok"}
+
+    monkeypatch.setattr(module, "outcome", outcome)
+    for fits, status in ((2, 0), (4, 1)):
+        monkeypatch.setattr("sys.argv", ["campaign", "--fits", str(fits), "--json", str(tmp_path / "found.json")])
+        assert module.main() == status
+    assert asked == [0, 1, 2, 3]
+
+
 def outcome(module: ModuleType, method: str):
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(200, 10, generator=generator)

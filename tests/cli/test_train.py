@@ -256,5 +256,15 @@ def test_the_live_display_of_a_resumed_run_begins_with_what_was(tmp_path):
     assert [line.split()[0] for line in plain.splitlines() if re.match(r" +\d ", line)] == ["1", "2", "3", "4"]
 
 
+def test_a_run_that_diverges_says_so_in_a_line(tmp_path, capsys):
+    options = ["--dataset", "digits", "--hidden", "11", "--epochs", "2", "--rho", "3", "--batch-size", "100", "--quiet"]
+    assert main(["train", *options, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("cavity: training has diverged: ")
+    assert said.count("\n") == 1
+    assert main(["train", *options[:-3], "--quiet", "--rho", "1", "--out", str(tmp_path / "other")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_durations():
     assert [duration(s) for s in (0, 59.6, 61, 3723)] == ["0:00", "1:00", "1:01", "1:02:03"]

@@ -95,7 +95,8 @@ def test_the_record_of_an_epoch(tmp_path):
     path = train(tiny(), tmp_path / "run").path
     record = json.loads((path / "metrics.jsonl").read_text().splitlines()[0])
     errors = ["train_error", "test_error", "train_error_bayes", "test_error_bayes"]
-    assert list(record) == ["epoch", *errors, "test_nll", "test_ece", "seconds", "polarization", "overlap", "clamped"]
+    others = ["test_nll", "test_ece", "seconds", "polarization", "overlap", "clamped", "train_nll"]
+    assert list(record) == ["epoch", *errors, *others]
     assert all(0 <= record[name] <= 100 for name in errors)
     # 40 test samples: a percentage that is no fraction would not be a multiple of 2.5.
     assert record["test_error"] % 2.5 == 0

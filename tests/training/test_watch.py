@@ -33,6 +33,7 @@ FLAT = Constant(error=2.0, real=True)
         (FLAT, [(2.02, 2.02, None)], None),
         (FLAT, [(0.5, 0.5, None), (3.0, 3.0, None)], "training error is 3, that of a constant 2"),
         (FLAT, [(0.5, 0.5, None), (1.5, 1.5, None)], "training error is 1.5, it had been 0.5"),
+        (FLAT, [(1e200, 1e200, None)], "training error is 1e+200"),
         (FLAT, [(math.inf, math.inf, None)], "training error is inf"),
         (Constant(0.0, real=True), [(0.1, 0.1, None)], None),
     ],

@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
@@ -182,7 +184,27 @@ def _train(session: Session, args: argparse.Namespace) -> None:
             callbacks.append(stack.enter_context(contextlib.closing(board)))
         if not args.quiet:
             callbacks.append(stack.enter_context(_display(session)))
+        stack.enter_context(_divergence_in_words())
         session.fit(callbacks, args.checkpoint_seconds)
+
+
+@contextlib.contextmanager
+def _divergence_in_words() -> Iterator[None]:
+    """A warning of divergence as a line of its own; other warnings as ever."""
+    from cavity.training.watch import DivergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DivergenceWarning)
+        show = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+            if issubclass(category, DivergenceWarning):
+                print(f"cavity: {message}", file=sys.stderr)
+            else:
+                show(message, category, *args, **kwargs)
+
+        warnings.showwarning = shown
+        yield
 
 
 def _display(session: Session) -> Any:

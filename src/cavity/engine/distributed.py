@@ -52,7 +52,7 @@ def digest_of(tensors: Iterable[Tensor]) -> Digest:
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(str((tensor.shape, tensor.dtype)).encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)
     return Digest(digest.hexdigest())
 
 

@@ -73,17 +73,16 @@ def all_or_nothing(method: Method) -> Method:
 
     @wraps(method)
     def wrapped(self: MessagePassingEstimator, *args: Any, **kwargs: Any) -> Any:
-        attributes = copy.copy(vars(self))
+        attributes = dict(self.__dict__)
         # What is changed in place, not replaced.
         network, stream = attributes.get("network_"), copy.copy(attributes.get("stream_"))
         layers, noise = (None, None) if network is None else (network.snapshot(), _noise(network))
         try:
             return method(self, *args, **kwargs)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(attributes)
+            self.__dict__ = attributes
             if network is not None:
-                self.stream_ = stream
+                attributes["stream_"] = stream
                 network.go_back(layers)
                 if noise is not None:
                     network.output.noise = noise

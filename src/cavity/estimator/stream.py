@@ -42,7 +42,7 @@ class Stream:
         n, y = len(y), y.double()
         fade = max(0.0, 1 - n / REMEMBERED)
         here = torch.stack([y.sum(), y.square().sum()]) if self.real else torch.bincount(y.long()).double()
-        loss = found.error_bayes**2 if self.real else found.error_bayes / 100
+        loss = found.error_bayes * (found.error_bayes if self.real else 0.01)
         self.labels = fade * self.labels
         self.labels[: len(here)] += here
         self.losses = fade * self.losses + n * torch.tensor([loss, found.nll], dtype=torch.float64)

@@ -27,9 +27,10 @@ from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
 from cavity.engine.distributed import Team, digest_of, join
 from cavity.engine.runner import Runner
+from cavity.training.agreement import facts
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
-from cavity.training.loop import Loop, Pair, Source
+from cavity.training.loop import Loop, Pair
 from cavity.training.plans import CONSTANT, Annealed, Given, Place, Plan
 from cavity.training.recipes import PAPER
 from cavity.training.schedules import SCHEDULES, Function
@@ -281,12 +282,14 @@ class Trainer(Loop[StepInfo]):
         allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
         _require_visible(sample)
-        self._note(sample)
+        trains = self.epoch < epochs
+        if trains:
+            self._note(sample)
         self._unbalanced = not self.net.balanced
         if self._unbalanced and isinstance(source, Batches):
             self._balance(metrics.train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
         if self.team is not None:
-            self.team.require_same(self._facts(source, epochs, evaluate_every))
+            self.team.require_same(facts(self, source, epochs, evaluate_every))
         try:
             if isinstance(source, Batches):
                 self._epoch_steps, self._run_steps = len(source), epochs * len(source)
@@ -295,7 +298,8 @@ class Trainer(Loop[StepInfo]):
             # Single steps after a run belong to no schedule.
             self._epoch_steps = self._run_steps = None
             self._unbalanced = False
-        found = self.trouble(source if sample is None else sample) if self.watch else None
+        measured = source if isinstance(source, Recent) else sample
+        found = self.trouble(measured) if self.watch and trains else None
         if found is not None:
             warnings.warn(found, DivergenceWarning, stacklevel=2)
         return history
@@ -307,14 +311,14 @@ class Trainer(Loop[StepInfo]):
             self._since = len(self.history)
         self._digest = digest
 
-    def trouble(self, train: Pair | Recent, epochs: int | None = None) -> str | None:
+    def trouble(self, train: Pair | Recent | None, epochs: int | None = None) -> str | None:
         """What is wrong with the network, and what may help; None if nothing is. ``train`` is what training errors
         were measured on, or the last mini-batches of an iterable. Of the history, the first ``epochs`` count."""
         if self.team is not None and not self.team.leads:
             return None
         if isinstance(train, tuple):
             y, reached = train[1], levels(self.history[self._since : epochs])
-        elif train.kept:
+        elif train is not None and train.kept:
             x, y = (torch.cat([torch.as_tensor(part) for part in parts]) for parts in zip(*train.kept, strict=True))
             found = metrics.measure(self.net, *self._checked(x, y))
             reached = [Level(found.error, found.error_bayes, found.nll)]
@@ -332,32 +336,6 @@ class Trainer(Loop[StepInfo]):
                 "more damping, a smaller rate or other mini-batches"
             )
         return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
-
-    def _facts(self, source: Source, epochs: int, evaluate_every: int) -> dict[str, object]:
-        """What must be the same in all processes. Of an iterable, nobody knows the content."""
-        position = torch.tensor([self.steps, self.epoch, self.batch, self.order_seed])
-        facts: dict[str, object] = {
-            "epochs": epochs,
-            "evaluate_every": evaluate_every,
-            "algorithm": (self.method.algorithm.name, vars(self.method.algorithm)),
-            **_numbers(self.plan),
-            "inner_iterations": self.method.iterations,
-            "tolerance": self.method.tolerance,
-            "reinforcement": self.reinforcement,
-            "reinforcement_step": self.method.reinforcement_step,
-            "focusing": self.focusing,
-            "accuracy": [choice.accuracy for choice in self.runner.choices],
-            "channels": [(site.channel.name, vars(site.channel)) for site in self.method.sites],
-            "a network": digest_of(self.net.state_dict().values()),
-            "a position in training": digest_of([self.generator.get_state(), position]),
-        }
-        if isinstance(source, Batches):
-            facts |= {
-                "batch_size": source.batch_size,
-                "training inputs": digest_of([source.x]),
-                "training labels": digest_of([source.y]),
-            }
-        return facts
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
@@ -432,15 +410,6 @@ def _plan(
         per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
         CONSTANT if factor is None else factor,
     )
-
-
-def _numbers(plan: Plan) -> dict[str, object]:
-    """The settings of a plan by name; of a schedule, which may be any function, some of its values."""
-    values: dict[str, object] = {"plan": type(plan).__name__, **vars(plan)}
-    schedule = values.get("schedule")
-    if callable(schedule):
-        values["schedule"] = [schedule(t / 8) for t in range(8)]
-    return values
 
 
 def _sites(net: Network, fisher: bool) -> tuple[Site, ...]:

