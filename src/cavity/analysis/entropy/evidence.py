@@ -13,6 +13,7 @@ from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.entropy import FixedPoint, fixed_point, free_entropy
 from cavity.core.entropy.bound import require_noise
 from cavity.core.entropy.fixed_point import prior_state
+from cavity.core.messages import Fields
 from cavity.core.network import Network
 from cavity.core.state import Site
 
@@ -37,6 +38,8 @@ class Evidence:
     change: float
     #: Variances, gains and weights that needed a floor in the last iterations.
     clamped: int
+    #: (h, λ) of each layer given all samples.
+    posterior: tuple[Fields, ...]
 
     @property
     def estimate(self) -> float:
@@ -107,12 +110,16 @@ def log_evidence(
         max(part.iterations for part in parts),
         max((part.change for part in parts), key=lambda change: math.inf if math.isnan(change) else change),
         sum(part.clamped for part in parts),
+        parts[-1].posterior,
     )
 
 
 def _evidence(method: Algorithm, sites: Sequence[Site], point: FixedPoint, x: Tensor, y: Tensor) -> Evidence:
     samples, weights = free_entropy(method, sites, point, x, y)
-    return Evidence(method.name, samples, weights, point.converged, point.iterations, point.change, point.clamped)
+    known = tuple(state.natural for state in point.states)
+    return Evidence(
+        method.name, samples, weights, point.converged, point.iterations, point.change, point.clamped, known
+    )
 
 
 def checked(net: Network, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -56,7 +56,7 @@ def draw(plan: Plan, trials: Sequence[Trial], found: Sequence[Importance]) -> Fi
         for place, (panel, axis) in enumerate(zip(panels[1:], axes, strict=True), start=1):
             _scatter(panel, axis, measured)
             if place == 1 or place % columns == 0:
-                panel.set_ylabel(f"validation {plan.words}{'' if plan.objective == 'nll' else ' (%)'}")
+                panel.set_ylabel(f"{plan.title}{' (%)' if plan.in_percent else ''}")
         first = best(list(trials))
         config = plan.config
         title = f"{Path(config.dataset).name}, {config.algorithm}, {config.epochs} epochs; {summary(trials)}\n"
