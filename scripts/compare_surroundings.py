@@ -2,10 +2,10 @@
 
     python scripts/compare_surroundings.py --json docs/data/surroundings.json --figure docs/images/surroundings.png
 
-Both train 64-WIDTH-1 networks with ±1 weights to tell odd digits from even ones (scikit-learn's digits, the first 150 of
-the training set): BP for 60 epochs, BinaryNet (Adam, rate 0.01) until it makes no mistake,
-500 epochs at most. Local entropy by BP, the logarithm of the number of
-networks at each distance that get right what the trained one gets right; local energy from 20 draws of flips.
+Both train 64-21-1 networks with ±1 weights to tell odd digits from even ones (scikit-learn's digits, the first 150
+of the training set): BP for 60 epochs, BinaryNet (Adam, rate 0.01) until it makes no mistake, 500 epochs at most.
+Local entropy by BP: the logarithm of the number of networks at each distance that get right what the trained one gets
+right. Local energy from 20 draws of flips. Records that are in the file already are not made again.
 """
 
 from __future__ import annotations
@@ -95,6 +95,12 @@ def mean(values: Sequence[float | None]) -> float:
     return float("nan") if None in values else sum(value for value in values if value is not None) / len(values)
 
 
+def shown(values: Sequence[float | None]) -> str:
+    """The mean, or how many are missing."""
+    missing = sum(value is None for value in values)
+    return f"{missing} of {len(values)} not converged" if missing else f"{mean(values):.4f}"
+
+
 def draw(records: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
@@ -119,7 +125,7 @@ def table(records: list[dict[str, Any]]) -> str:
     lines = ["| distance | all weights | BP | BinaryNet | energy, BP | energy, BinaryNet |", "|---" * 6 + "|"]
     groups = [[one for one in records if one["method"] == method] for method in METHODS]
     for place, distance in enumerate(DISTANCES):
-        cells = [f"{mean([one[key][place] for one in group]):.4f}" for key in ("entropy", "energy") for group in groups]
+        cells = [shown([one[key][place] for one in group]) for key in ("entropy", "energy") for group in groups]
         lines.append(f"| {distance:g} | {records[0]['unconstrained'][place]:.4f} | {' | '.join(cells)} |")
     for (title, _), group in zip(METHODS.values(), groups, strict=True):
         errors = {key: mean([one[key] for one in group]) for key in ("train_error", "test_error")}

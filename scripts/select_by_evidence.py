@@ -2,10 +2,10 @@
 
     python scripts/select_by_evidence.py --json docs/data/evidence.json --figure docs/images/evidence.png
 
-For digits, breast-cancer and wine (scikit-learn) every setting of a grid of widths, ε and, for two classes, the noise of
-the output is judged by log P(y | x) of the training set under the prior (AMP, mini-batches of 64), by the test NLL of the
-posterior that this leaves, which has seen every sample once, and by the test NLL after 20 epochs of training. The test
-set, a fifth of the samples, chooses nothing. Records that are in the file already are not made again.
+For digits, breast-cancer and wine (scikit-learn) every setting of a grid of widths, ε and, for two classes, the noise
+of the output is judged by log P(y | x) of the training set under the prior (AMP, mini-batches of 64), by the test NLL
+of the posterior that this leaves, which has seen every sample once, and by the test NLL after 20 epochs of training.
+The test set, a fifth of the samples, chooses nothing. Records that are in the file already are not made again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def averaged(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: for each data set, what the evidence chooses and what would have been best, once and after training."""
     lines = [
-        "| data | settings | chosen by the evidence | judged by | NLL | best NLL | best setting | median NLL | within 5 % |",
+        "| data | settings | chosen by the evidence | judged by | NLL | best | its setting | median | within 5 % |",
         "|---" * 9 + "|",
     ]
     for name in dict.fromkeys(record["data"] for record in records):
@@ -114,7 +114,7 @@ def table(records: list[dict[str, Any]]) -> str:
             best, nlls = min(settings, key=lambda one: one[key]), sorted(one[key] for one in settings)
             within = "yes" if chosen[key] <= (1 + MARGIN) * best[key] else "no"
             lines.append(
-                f"| {name} | {len(settings)} ({len(settings) - len(usable)} not converged) | {words(chosen)} | {title} | "
+                f"| {name} | {len(usable)} of {len(settings)} converged | {words(chosen)} | {title} | "
                 f"{chosen[key]:.4f} | {best[key]:.4f} | {words(best)} | {nlls[len(nlls) // 2]:.4f} | {within} |"
             )
     return "\n".join(lines)
@@ -126,7 +126,7 @@ def words(setting: dict[str, Any]) -> str:
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
-    """Test NLL against the evidence: a column for each data set, a row for each way to judge, a mark for each setting."""
+    """Test NLL against the evidence: a column for each data set, a row for each judge, a mark for each setting."""
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(record["data"] for record in records))

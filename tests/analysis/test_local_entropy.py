@@ -49,7 +49,7 @@ def around_unit(n: int, samples: int, seed: int, algorithm: str) -> tuple[list[f
 
 @pytest.mark.parametrize("algorithm", ["bp", "amp"])
 def test_around_a_unit(algorithm: str) -> None:
-    """17 weights, 8 constraints: within 0.02 a weight on average over instances and distances, far from no constraints."""
+    """17 weights, 8 constraints: within 0.02 a weight on average, far from what there is without constraints."""
     pairs = [around_unit(17, 9, seed, algorithm) for seed in range(4)]
     found, exact = (np.array(each) for each in zip(*pairs, strict=True))
     free = [-d * np.log(d) - (1 - d) * np.log(1 - d) for d in DISTANCES]

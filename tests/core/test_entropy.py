@@ -114,7 +114,7 @@ def test_networks_with_uncertain_activations() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "leaky-relu"])
 def test_networks_with_certain_activations(activation: str) -> None:
-    """Of 3-3-1 networks, where a sum of three units is no Gaussian yet: less than 0.6 of the error of taking the samples
+    """Of 3-3-1 networks, where a sum of three units is no Gaussian yet: less than 0.6 of the error of taking samples
     as independent, which leaves out all learning. (With three hard signs in its place it would be no better.)"""
     unit = {"relu": lambda z: np.maximum(z, 0), "leaky-relu": lambda z: np.maximum(z, 0.1 * z)}[activation]
     errors: dict[str, list[float]] = {"bp": [], "amp": [], "independent": []}
@@ -231,10 +231,12 @@ def test_linear_regression(algorithm: str) -> None:
 def derivative_errors(net: cavity.Network, fields: Sequence[Array], x: Array, y: Array, algorithm: str) -> Array:
     """∂ log Z/∂h − m of four weights a layer, log Z being log P(y | x) + ψ(h), by central differences."""
     step, errors, sites = 1e-3, [], holding(net, fields).sites
-    states = [prior_state(site, layer.natural, layer.state, 0.5) for site, layer in zip(sites, net.weighted(), strict=True)]
+    states = [
+        prior_state(site, layer.natural, layer.state, 0.5) for site, layer in zip(sites, net.weighted(), strict=True)
+    ]
     method = ALL.make(algorithm)
     point = fixed_point(method, sites, states, torch.tensor(x), torch.tensor(y), 1000, 1e-10)
-    for layer, field in enumerate(fields):
+    for layer in range(len(fields)):
         for place in range(4):
             ends = []
             for sign in (1, -1):

@@ -1,7 +1,7 @@
 """Replica-symmetric theory of the perceptron with ±1 weights and random labels, in the limit of many inputs.
 
-M = αN inputs with independent entries of mean 0 and variance 1, labels ±1 at random. The number of weights that give all
-labels has the typical logarithm N·s(α),
+M = αN inputs with independent entries of mean 0 and variance 1, labels ±1 at random. The number of weights that give
+all labels has the typical logarithm N·s(α),
 
     s = extr_{q, q̂} [ −½q̂(1−q) + ∫Dz ln 2cosh(√q̂ z) + α ∫Dt ln Φ(t√(q/(1−q))) ]
 

@@ -6,7 +6,7 @@
 Evidence: log P(labels | inputs) of training samples under the prior that training began with, by AMP in mini-batches.
 Local entropy: log of the number of networks at a distance (a fraction of the weights) from the trained one which get
 right what it gets right, per weight, for binary weights; beside it the local energy, the rise of the error when that
-fraction is flipped at random. Writes entropy.json and entropy.png into the run's folder; cavity report shows the former.
+fraction is flipped at random. Writes entropy.json and entropy.png into the run's folder; cavity report shows both.
 
 In Python: cavity.entropy.log_evidence(net, x, y), cavity.entropy.local_entropy(net, x, y, distances)
 """

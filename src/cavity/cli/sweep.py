@@ -73,7 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
     judges = [name for name in OBJECTIVES if name != "evidence"]
     add("--objective", choices=judges, help="what to minimise on the held-out samples (default: error)")
-    add("--select", choices=("evidence",), help="judge by the evidence of all training samples: no training, no held-out")
+    add(
+        "--select",
+        choices=("evidence",),
+        help="judge by the evidence of all training samples: no training, no held-out",
+    )
     add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
     add("--no-prune", action="store_true", help="train every trial to the end, even the poor ones")
     add("--quiet", action="store_true", help="print nothing but the sweep's folder")

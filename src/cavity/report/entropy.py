@@ -38,8 +38,8 @@ def _figures(shown: Sequence[tuple[int, str, Entropies]]) -> list[Figure]:
     energy = [Line(name, found.distances, found.local_energy, place) for place, name, found in shown]
     counts = [f"{found.constraints} of {found.samples}" for _, _, found in shown]
     caption = (
-        f"log of their number, per weight; no curve lies above the dashed one. Constraints: {', '.join(counts)} training "
-        "samples. Gaps are distances at which message passing did not converge."
+        f"log of their number, per weight; no curve lies above the dashed one. Constraints: {', '.join(counts)} "
+        "training samples. Gaps are distances at which message passing did not converge."
     )
     caption += "".join(
         f" Log-evidence per training sample{'' if alone else f' of {name}'}: {fixed(found.evidence, 3)}."

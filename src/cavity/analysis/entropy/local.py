@@ -35,8 +35,8 @@ ATTEMPTS = 10
 
 @dataclass(frozen=True, eq=False)
 class LocalEntropy:
-    """log-numbers of solutions at distances from a reference. A solution gets right whatever the reference gets right, so
-    that its training error is at most the reference's."""
+    """log-numbers of solutions at distances from a reference. A solution gets right whatever the reference gets right,
+    so that its training error is at most the reference's."""
 
     #: Fractions of the weights that differ from the reference.
     distances: tuple[float, ...]

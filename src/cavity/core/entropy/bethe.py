@@ -43,9 +43,7 @@ class Edges(NamedTuple):
     overlap: Tensor
 
 
-def layer_edges(
-    site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None
-) -> Edges:
+def layer_edges(site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None) -> Edges:
     """All edges of one layer, some factors at a time; ``below`` is (ω, V) of the layer that the inputs come from."""
     coupling, cavities = site.coupling, state.memory
     assert isinstance(cavities, Cavities)

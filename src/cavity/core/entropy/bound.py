@@ -37,8 +37,8 @@ def require_noise(sites: Sequence[Site]) -> None:
     for number, site in enumerate(sites):
         if not noise_of(site.channel) > 0:
             raise ValueError(
-                f"algorithm 'mf' bounds the evidence by -infinity: channel {number}, {site.channel.name}, has no noise; "
-                "give every activation and the output noise > 0, or take algorithm 'bp' or 'amp'"
+                f"algorithm 'mf' bounds the evidence by -infinity: channel {number}, {site.channel.name}, has no "
+                "noise; give every activation and the output noise > 0, or take algorithm 'bp' or 'amp'"
             )
 
 
@@ -60,7 +60,10 @@ def bound(sites: Sequence[Site], states: Sequence[LayerState], x: torch.Tensor, 
         m, sigma = site.prior.moments(state.natural)
         assert sigma is not None
         state = state._replace(moments=Moments(unmasked(m, state.mask), unmasked(sigma, state.mask)))
-        omega, V = site.coupling.apply(state.moments.mean, inputs.mean), preactivation_variance(site, state.moments, inputs)
+        omega, V = (
+            site.coupling.apply(state.moments.mean, inputs.mean),
+            preactivation_variance(site, state.moments, inputs),
+        )
         pre = Preactivation(omega, torch.zeros_like(omega))
         samples = samples + factor_term(site.channel, message, pre) - by_sample(V / (2 * noise_of(site.channel)))
         weights.append(weight_term(site.prior, state) - weight_coupling(state))

@@ -69,6 +69,14 @@ class Plan:
         return self.words if self.objective == "evidence" else f"validation {self.words}"
 
     @property
+    def judged_on(self) -> str:
+        """Which samples trials are judged by."""
+        train, held_out = self.sizes.train, self.sizes.validation
+        if self.objective == "evidence":
+            return f"all {train} training samples, without training"
+        return f"{held_out} samples held out of the training set,\n# trained on the other {train}"
+
+    @property
     def in_percent(self) -> bool:
         return self.objective in ("error", "error-bayes")
 

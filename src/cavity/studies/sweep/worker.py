@@ -98,7 +98,9 @@ def main() -> None:
 
     config = Config().replace(**setup["config"])
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    dataset = hold_out(load_data(config), setup["validation"], config.data_seed)
+    dataset = load_data(config)
+    if setup["validation"]:
+        dataset = hold_out(dataset, setup["validation"], config.data_seed)
     while True:
         trial = Config().replace(**parent.receive())
         if setup["metric"] == "evidence":
