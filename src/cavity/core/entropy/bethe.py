@@ -61,7 +61,7 @@ def layer_edges(site: Site, state: LayerState, up: Up, message: Fields | Target,
             V[rows] += ((m.square() + sigma) * delta).sum(dim=2)
         overlap.append(doubled + doubled_inputs)
     pre = Preactivation(coupling.preactivations(omega), coupling.preactivations(V).clamp_min(VARIANCE_FLOOR))
-    return Edges(pre, torch.cat(overlap).unflatten(0, (-1, coupling.positions)).sum(dim=1))
+    return Edges(pre, torch.cat(overlap).reshape(-1, coupling.positions).sum(dim=1))
 
 
 class _WeightEdges:
