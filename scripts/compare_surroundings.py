@@ -101,11 +101,18 @@ def shown(values: Sequence[float | None]) -> str:
     return f"{missing} of {len(values)} not converged" if missing else f"{mean(values):.4f}"
 
 
+def lost(record: dict[str, Any]) -> list[float | None]:
+    """Local entropy less that of all weights, which is nearly as large."""
+    pairs = zip(record["entropy"], record["unconstrained"], strict=True)
+    return [None if value is None else value - most for value, most in pairs]
+
+
 def draw(records: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    left.plot(DISTANCES, records[0]["unconstrained"], ":", color="#667", label="all weights")
+    left.axhline(0, linestyle=":", color="#667", label="all weights")
+    records = [{**one, "entropy": lost(one)} for one in records]
     for method, (title, colour) in METHODS.items():
         chosen = [one for one in records if one["method"] == method]
         for panel, key in ((left, "entropy"), (right, "energy")):
@@ -114,7 +121,7 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
                 panel.plot(one["distances"], values, color=colour, alpha=0.25, linewidth=1)
             curve = [mean(at) for at in zip(*(one[key] for one in chosen), strict=True)]
             panel.plot(DISTANCES, curve, color=colour, marker="o", markersize=3, label=title)
-    left.set(xlabel="distance from the trained weights", ylabel="local entropy per weight")
+    left.set(xlabel="distance from the trained weights", ylabel="local entropy per weight,\nless that of all weights")
     right.set(xlabel="fraction of flipped weights", ylabel="rise of the training error (%)")
     for panel in (left, right):
         panel.legend(frameon=False, fontsize=8)
