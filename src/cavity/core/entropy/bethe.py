@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cavity.core.algorithms.bp import Cavities
 from cavity.core.algorithms.sums import row_chunks
-from cavity.core.entropy.terms import Terms, factor_term, unmasked, weight_term
+from cavity.core.entropy.terms import Terms, factor_term, from_above, unmasked, weight_term
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
 from cavity.core.state import LayerState, Site, Up
@@ -25,10 +25,9 @@ from cavity.core.state import LayerState, Site, Up
 
 def bethe(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up], target: Target) -> Terms:
     """The free entropy of all layers from the messages of every edge."""
-    messages: list[Fields | Target] = [*(state.down for state in states[1:] if state.down is not None), target]
     samples, weights = torch.zeros_like(ups[0].pre.mean.flatten(1)[:, 0]), []
     below: Preactivation | None = None
-    for site, state, up, message in zip(sites, states, ups, messages, strict=True):
+    for site, state, up, message in zip(sites, states, ups, from_above(states, target), strict=True):
         edges = layer_edges(site, state, up, message, below)
         below = edges.pre
         samples = samples + factor_term(site.channel, message, below) - edges.overlap
