@@ -2,10 +2,10 @@
 
     python scripts/select_by_evidence.py --json docs/data/evidence.json --figure docs/images/evidence.png
 
-For digits, breast-cancer and wine (scikit-learn) every setting of a grid of widths, ε and, for two classes, the noise of
-the output is judged twice: by log P(y | x) of the training set before any training (AMP, mini-batches of 64), and by the
-test NLL of a network that was trained with it. The test set, a fifth of the samples, chooses nothing. Records that are in
-the file already are not made again.
+For digits, breast-cancer and wine (scikit-learn) every setting of a grid of widths, ε and, for two classes, the noise
+of the output is judged by log P(y | x) of the training set under the prior (AMP, mini-batches of 64), by the test NLL
+of the posterior that this leaves, which has seen every sample once, and by the test NLL after 20 epochs of training.
+The test set, a fifth of the samples, chooses nothing. Records that are in the file already are not made again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ EPSILONS = (0.3, 1.0, 2.0)
 #: Variances of the noise of a label output; an argmax has none.
 NOISES = {"digits": (None,), "breast-cancer": (0.1, 5.0, 50.0), "wine": (None,)}
 BATCH, EPOCHS = 64, 20
+#: What settings are judged by.
+JUDGES = {"nll_once": "the posterior", "nll": "20 epochs"}
 #: A chosen setting is good if its NLL is within this part of the best.
 MARGIN = 0.05
 
@@ -62,6 +64,10 @@ def judged(name: str, width: int, epsilon: float, noise: float | None, seed: int
     )
     seconds = time.perf_counter() - started
     net = network(*setting)
+    for layer, natural in zip(net.weighted(), evidence.posterior, strict=True):
+        layer.set_state(natural, layer.prior.moments(natural))
+    once = measure(net, test_x, test_y)
+    net = network(*setting)
     cavity.Trainer(net, "amp", seed=seed, compile=False).fit((train_x, train_y), epochs=EPOCHS, batch_size=BATCH)
     found = measure(net, test_x, test_y)
     return {
@@ -73,6 +79,7 @@ def judged(name: str, width: int, epsilon: float, noise: float | None, seed: int
         "evidence": evidence.estimate / len(train_x),
         "converged": evidence.converged,
         "seconds": round(seconds, 2),
+        "nll_once": once.nll,
         "nll": found.nll,
         "error_bayes": found.error_bayes,
     }
@@ -87,28 +94,29 @@ def averaged(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
             settings.setdefault(tuple(record[key] for key in keys), []).append(record)
     return [
         dict(zip(keys, setting, strict=True))
-        | {key: sum(one[key] for one in group) / len(group) for key in ("evidence", "nll", "error_bayes")}
+        | {key: sum(one[key] for one in group) / len(group) for key in ("evidence", "nll_once", "nll", "error_bayes")}
         | {"converged": all(one["converged"] for one in group), "seeds": len(group)}
         for setting, group in settings.items()
     ]
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Markdown: for each data set, what the evidence chooses and what would have been best."""
+    """Markdown: for each data set, what the evidence chooses and what would have been best, once and after training."""
     lines = [
-        "| data | settings | chosen by the evidence | its NLL | best NLL | its setting | median NLL | within 5 % |",
-        "|---|---|---|---|---|---|---|---|",
+        "| data | settings | chosen by the evidence | judged by | NLL | best | its setting | median | within 5 % |",
+        "|---" * 9 + "|",
     ]
     for name in dict.fromkeys(record["data"] for record in records):
         settings = averaged(records, name)
         usable = [one for one in settings if one["converged"]]
-        chosen, best = max(usable, key=lambda one: one["evidence"]), min(settings, key=lambda one: one["nll"])
-        nlls = sorted(one["nll"] for one in settings)
-        within = "yes" if chosen["nll"] <= (1 + MARGIN) * best["nll"] else "no"
-        lines.append(
-            f"| {name} | {len(settings)} ({len(settings) - len(usable)} not converged) | {words(chosen)} | "
-            f"{chosen['nll']:.4f} | {best['nll']:.4f} | {words(best)} | {nlls[len(nlls) // 2]:.4f} | {within} |"
-        )
+        chosen = max(usable, key=lambda one: one["evidence"])
+        for key, title in JUDGES.items():
+            best, nlls = min(settings, key=lambda one: one[key]), sorted(one[key] for one in settings)
+            within = "yes" if chosen[key] <= (1 + MARGIN) * best[key] else "no"
+            lines.append(
+                f"| {name} | {len(usable)} of {len(settings)} converged | {words(chosen)} | {title} | "
+                f"{chosen[key]:.4f} | {best[key]:.4f} | {words(best)} | {nlls[len(nlls) // 2]:.4f} | {within} |"
+            )
     return "\n".join(lines)
 
 
@@ -118,23 +126,24 @@ def words(setting: dict[str, Any]) -> str:
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
-    """Test NLL against the evidence, a panel for each data set, a mark for each setting."""
+    """Test NLL against the evidence: a column for each data set, a row for each judge, a mark for each setting."""
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(record["data"] for record in records))
-    figure, panels = plt.subplots(1, len(names), figsize=(4 * len(names), 3.4), layout="constrained", squeeze=False)
-    for panel, name in zip(panels[0], names, strict=True):
-        settings = averaged(records, name)
+    size = (3.6 * len(names), 3 * len(JUDGES))
+    figure, panels = plt.subplots(len(JUDGES), len(names), figsize=size, layout="constrained", squeeze=False)
+    for (row, (key, title)), (column, name) in product(enumerate(JUDGES.items()), enumerate(names)):
+        panel, settings = panels[row, column], averaged(records, name)
         for epsilon, colour in zip(EPSILONS, ("#2b6cb0", "#c05f14", "#2f855a"), strict=True):
             for good, marker in ((True, "o"), (False, "x")):
                 shown = [one for one in settings if one["epsilon"] == epsilon and one["converged"] == good]
                 label = f"ε = {epsilon:g}" + ("" if good else ", not converged")
                 if shown:
-                    places = [one["evidence"] for one in shown], [one["nll"] for one in shown]
+                    places = [one["evidence"] for one in shown], [one[key] for one in shown]
                     panel.scatter(*places, color=colour, marker=marker, s=28, label=label)
-        panel.set(title=name, xlabel="log-evidence per training sample", ylabel="test NLL", yscale="log")
+        panel.set(title=f"{name}: {title}", xlabel="log-evidence per training sample", ylabel="test NLL", yscale="log")
         panel.legend(frameon=False, fontsize=7)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:

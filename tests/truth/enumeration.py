@@ -51,9 +51,7 @@ def log_posterior(
     return normalised
 
 
-def log_evidence(
-    x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign
-) -> float:
+def log_evidence(x: Array, y: Array, fields: Sequence[Array], noise: float = 0.0, activation: Function = sign) -> float:
     """log P(y | x) under the normalised prior Π e^{θw}/2cosh θ."""
     norm = sum(float(np.logaddexp(f, -f).sum()) for f in fields)
     return float(logsumexp(log_joint(x, y, fields, noise, activation))) - norm

@@ -16,6 +16,7 @@ from cavity.util.version import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("cavity.cli.train", "train a network into a run folder, or go on with one"),
     "evaluate": ("cavity.cli.evaluate", "accuracy, confusion and calibration of a run"),
+    "entropy": ("cavity.cli.entropy", "how probable the training set was, and how wide the minimum is"),
     "predict": ("cavity.cli.predict", "classes and probabilities for new samples"),
     "export": ("cavity.cli.export", "a network of bits for NumPy, C or ONNX"),
     "report": ("cavity.cli.report", "one HTML page that shows runs side by side"),

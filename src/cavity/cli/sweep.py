@@ -2,6 +2,7 @@
 
     cavity sweep --dataset fashion-mnist --hidden 101 --trials 40 --jobs 2 --out sweeps/first
     cavity sweep --dataset digits --rho 0.99..1.01 --hidden '51,51|101,101|201' --search rho,hidden
+    cavity sweep --dataset digits --select evidence     by the evidence of the training set, without training
     cavity sweep --resume sweeps/first --trials 80      on after an interruption, or further
     cavity train --config sweeps/first/best.toml --out runs/best
 
@@ -24,7 +25,7 @@ from cavity.cli.output import say
 from cavity.cli.parser import UsageError
 from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
-from cavity.studies.sweep.plan import OBJECTIVES, TRIALS, VALIDATION
+from cavity.studies.sweep.plan import OBJECTIVES, OF_THE_PRIOR, TRIALS, VALIDATION
 from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
 
 if TYPE_CHECKING:
@@ -67,7 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", metavar="SWEEP", help="go on with a sweep; --trials changes how many trials it has")
     add("--trials", type=int, metavar="N", help=f"trials in all (default: {TRIALS})")
     add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
-    add("--objective", choices=list(OBJECTIVES), help="what to minimise on the held-out samples (default: error)")
+    judges = [name for name in OBJECTIVES if name != "evidence"]
+    add("--objective", choices=judges, help="what to minimise on the held-out samples (default: error)")
+    add(
+        "--select",
+        choices=("evidence",),
+        help="judge by the evidence of all training samples: no training, no held-out",
+    )
     add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
     add("--no-prune", action="store_true", help="train every trial to the end, even the poor ones")
     add("--quiet", action="store_true", help="print nothing but the sweep's folder")
@@ -93,7 +100,8 @@ def asked(args: argparse.Namespace) -> tuple[Config, Space]:
     several: dict[str, Any] = {name: found for name, found in written.items() if isinstance(found, tuple)}
     if "last_rho" in one:
         raise UsageError("--last-rho takes a range, e.g. 0.5..0.99; to fix it, give --rho a number for each layer")
-    search = args.search or tuple(n for n in SEARCHABLE if n in several or (n in DEFAULT and n not in one))
+    usual = DEFAULT if args.select is None else OF_THE_PRIOR
+    search = args.search or tuple(n for n in SEARCHABLE if n in several or (n in usual and n not in one))
     for name in search:
         if name in one:
             form = "'51,51|101,101'" if name == "hidden" else "LOW..HIGH"
@@ -129,6 +137,11 @@ def _started(args: argparse.Namespace) -> Sweep:
     from cavity.studies.sweep.running import prepare
 
     config, space = asked(args)
+    if args.select is not None:
+        for name in ("objective", "validation"):
+            if getattr(args, name) is not None:
+                raise UsageError(f"{flag(name)} does not go with --select evidence, which holds no samples out")
+        args.objective = args.select
     written = {name: getattr(args, name) for name in ("trials", "objective", "validation")}
     options = {name: value for name, value in written.items() if value is not None}
     return prepare(config, space, args.out, prune=not args.no_prune, **options)
@@ -172,7 +185,7 @@ def _publish(sweep: Sweep, args: argparse.Namespace) -> int:
     first, told = best(trials), "no trial is complete, so there is no best one"
     if first is not None:
         told = (
-            f"best: trial {first.number}, validation {plan.words} {plan.shown(first.value)}; train it on the whole "
+            f"best: trial {first.number}, {plan.title} {plan.shown(first.value)}; train it on the whole "
             f"training set with: cavity train --config {sweep.path / BEST} --out RUN"
         )
     words = [

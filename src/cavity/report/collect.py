@@ -18,6 +18,7 @@ from cavity.core.layer import Layer
 from cavity.core.network import Network
 from cavity.data import DataError, DataNotFound, Dataset
 from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+from cavity.runs.entropy import read_entropies
 from cavity.runs.folder import Run
 
 #: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.
@@ -39,12 +40,14 @@ def collect_all(runs: Sequence[Run]) -> list[RunSummary]:
 
 def collect(run: Run, name: str) -> RunSummary:
     """The numbers of one run. Without its data set there is less to show, and a note that says why."""
+    known = read_entropies(run)
     try:
-        return summarize(name, run.config, run.records, run.load_network(), run.load_dataset())
+        summary = summarize(name, run.config, run.records, run.load_network(), run.load_dataset())
     except (DataError, DataNotFound) as error:
         note = f"Nothing could be measured on the test set because the data could not be read: {error}"
         summary = summarize(name, run.config, run.records, run.load_network(), None)
-        return dataclasses.replace(summary, notes=(note,))
+        summary = dataclasses.replace(summary, notes=(note,))
+    return dataclasses.replace(summary, entropies=known)
 
 
 def summarize(

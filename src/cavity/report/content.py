@@ -19,7 +19,7 @@ class Line:
     """A curve; ``y`` is None where there is no value. ``colour`` is an index into the palette."""
 
     name: str
-    x: tuple[int, ...]
+    x: tuple[float, ...]
     y: tuple[float | None, ...]
     colour: int
     dashed: bool = False
@@ -34,11 +34,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves over epochs; ``top`` fixes the upper end of the axis, which otherwise follows the data."""
+    """Curves over ``x_label``; ``top`` fixes the upper end of the axis, which otherwise follows the data."""
 
     y_label: str
     lines: tuple[Line, ...]
     top: float | None = None
+    x_label: str = "epoch"
 
     @property
     def named(self) -> tuple[Line, ...]:

@@ -44,6 +44,7 @@ def inline(figure: Figure) -> str:
         hover = [_hover(line, axes, height) for line in figure.content.lines]
         svg.set("data-lines", json.dumps(hover, ensure_ascii=False, separators=(",", ":")))
         svg.set("data-span", f"{height - axes.bbox.y1:.1f} {height - axes.bbox.y0:.1f}")
+        svg.set("data-x", figure.content.x_label)
         svg.set("tabindex", "0")
     _copy(drawn, svg)
     return ET.tostring(svg, encoding="unicode")

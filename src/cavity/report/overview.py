@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cavity.report import curves, pictures
+from cavity.report import curves, entropy, pictures
 from cavity.report.content import Figure, Section, Table
 from cavity.report.summary import RunSummary
 from cavity.report.wording import MISSING, counted, duration, error, fixed, percent
@@ -13,7 +13,8 @@ from cavity.report.wording import MISSING, counted, duration, error, fixed, perc
 
 def sections(runs: Sequence[RunSummary]) -> list[Section]:
     """What there is to show of these runs; sections without a figure are left out."""
-    parts = [curves.learning, curves.layers, pictures.magnetisations, pictures.calibration, pictures.examples]
+    parts = [curves.learning, curves.layers, pictures.magnetisations, entropy.surroundings]
+    parts += [pictures.calibration, pictures.examples]
     parts = [*([comparison] if len(runs) > 1 else []), *parts, pictures.first_layer, configuration]
     return [section for part in parts if (section := part(runs)).figures]
 

@@ -47,7 +47,7 @@
       overlay.replaceChildren();
       tip.replaceChildren();
       make(overlay, "line", "cursor", { x1: x, x2: x, y1: top, y2: bottom });
-      make(tip, "b", "", {}, "epoch " + epoch);
+      make(tip, "b", "", {}, chart.dataset.x + " " + epoch);
       for (const line of lines) {
         const point = line.points.find(([at]) => at === epoch);
         if (!point) continue;

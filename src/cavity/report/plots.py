@@ -99,7 +99,7 @@ def draw(content: Content) -> Sheet:
     sheet = Sheet(figsize=_size(content), dpi=72)
     match content:
         case Lines():
-            _lines(sheet.add_subplot(), content)
+            draw_lines(sheet.add_subplot(), content)
         case Histogram():
             _histogram(sheet.add_subplot(), content)
         case Reliability():
@@ -145,8 +145,9 @@ def _plain(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set_axisbelow(True)
 
 
-def _lines(axes: Axes, content: Lines) -> None:
-    _plain(axes, "epoch", content.y_label)
+def draw_lines(axes: Axes, content: Lines) -> None:
+    """The curves and their axes."""
+    _plain(axes, content.x_label, content.y_label)
     for line in content.lines:
         y = line.values
         there = np.append(np.isfinite(y), False)
@@ -156,10 +157,10 @@ def _lines(axes: Axes, content: Lines) -> None:
         style = {**colour(line.colour), "label": line.name if line.in_legend else "_nolegend_", "clip_on": False}
         marks: dict[str, Any] = {"marker": "o", "markersize": 4, "markevery": np.flatnonzero(ends).tolist()}
         axes.plot(line.x, y, "--" if line.dashed else "-", linewidth=1.5, **style, **marks)
-    epochs = [epoch for line in content.lines for epoch in line.x]
-    first, last = min(epochs), max(epochs)
+    places = [place for line in content.lines for place in line.x]
+    first, last = min(places), max(places)
     room = 0.03 * (last - first) or 0.5
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=content.x_label == "epoch", min_n_ticks=1))
     axes.set_xlim(first - room, last + room)
     _rising(axes, np.concatenate([line.values for line in content.lines]), content.top)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
+    from cavity.runs.entropy import Entropies
 
 Floats = NDArray[np.float64]
 
@@ -96,3 +97,5 @@ class RunSummary:
     test: TestSummary | None
     first_layer: FirstLayer | None
     notes: tuple[str, ...] = ()
+    #: Where ``cavity entropy`` has been run.
+    entropies: Entropies | None = None

@@ -20,6 +20,7 @@ from cavity.engine.distributed import Team, join
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import AnyPath
 from cavity.runs.config import Config, completed, output_units
+from cavity.runs.entropy import ENTROPY
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
 from cavity.runs.session import FREE, Session
 from cavity.training.callbacks import Callback
@@ -166,6 +167,6 @@ def _keeps_nothing(folder: Path) -> bool:
 
 def _clear(folder: Path) -> None:
     """Remove what an earlier run left; the checkpoint first, so that it is never beside a configuration not its own."""
-    for name in (CHECKPOINT, METRICS, REPORT, CONFIG):
+    for name in (CHECKPOINT, METRICS, REPORT, ENTROPY, CONFIG):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

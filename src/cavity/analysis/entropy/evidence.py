@@ -13,6 +13,7 @@ from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.entropy import FixedPoint, fixed_point, free_entropy
 from cavity.core.entropy.bound import require_noise
 from cavity.core.entropy.fixed_point import prior_state
+from cavity.core.messages import Fields
 from cavity.core.network import Network
 from cavity.core.state import Site
 
@@ -25,8 +26,8 @@ class Unreliable(FloatingPointError):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """log P(y | x): what each sample adds to it (samples,), and the weights of each layer (layers,). A single term means
-    little, their sum is the logarithm of a probability."""
+    """log P(y | x): what each sample adds to it (samples,), and the weights of each layer (layers,). A single term
+    means little, their sum is the logarithm of a probability."""
 
     algorithm: str
     samples: Tensor
@@ -37,6 +38,8 @@ class Evidence:
     change: float
     #: Variances, gains and weights that needed a floor in the last iterations.
     clamped: int
+    #: (h, λ) of each layer given all samples.
+    posterior: tuple[Fields, ...]
 
     @property
     def estimate(self) -> float:
@@ -56,7 +59,9 @@ class Evidence:
         return self.estimate
 
     def __repr__(self) -> str:
-        state = f"log P = {self.estimate:.6g}" if self.converged else f"NOT CONVERGED after {self.iterations} iterations"
+        state = (
+            f"log P = {self.estimate:.6g}" if self.converged else f"NOT CONVERGED after {self.iterations} iterations"
+        )
         return f"Evidence({self.algorithm}, {len(self.samples)} samples, {state})"
 
 
@@ -78,7 +83,7 @@ def log_evidence(
         net: Its (h, λ) are the prior, so a network that was never trained gives the evidence of its design.
         x: Inputs (samples, *input_shape).
         y: Labels, as ``Trainer.step`` takes them.
-        algorithm: ``"bp"`` and ``"bpi"`` (Bethe), ``"amp"`` (TAP) or ``"mf"`` (a lower bound; every channel needs noise).
+        algorithm: ``"bp"`` and ``"bpi"`` (Bethe), ``"amp"`` (TAP), ``"mf"`` (a lower bound; every channel needs noise).
         iterations: Of message passing, at most.
         damping: The part of the old mean that stays in each of them.
         tolerance: Converged if no weight mean moves by more.
@@ -91,7 +96,10 @@ def log_evidence(
     sites, size = net.sites, len(x) if batch_size is None else batch_size
     if method.name == "mf":
         require_noise(sites)
-    states = [prior_state(site, layer.natural, layer.state, damping) for site, layer in zip(sites, net.weighted(), strict=True)]
+    states = [
+        prior_state(site, layer.natural, layer.state, damping)
+        for site, layer in zip(sites, net.weighted(), strict=True)
+    ]
     parts: list[Evidence] = []
     for rows, labels in zip(torch.split(x, size), torch.split(y, size), strict=True):
         point = fixed_point(method, sites, states, rows, labels, iterations, tolerance)
@@ -107,12 +115,16 @@ def log_evidence(
         max(part.iterations for part in parts),
         max((part.change for part in parts), key=lambda change: math.inf if math.isnan(change) else change),
         sum(part.clamped for part in parts),
+        parts[-1].posterior,
     )
 
 
 def _evidence(method: Algorithm, sites: Sequence[Site], point: FixedPoint, x: Tensor, y: Tensor) -> Evidence:
     samples, weights = free_entropy(method, sites, point, x, y)
-    return Evidence(method.name, samples, weights, point.converged, point.iterations, point.change, point.clamped)
+    known = tuple(state.natural for state in point.states)
+    return Evidence(
+        method.name, samples, weights, point.converged, point.iterations, point.change, point.clamped, known
+    )
 
 
 def checked(net: Network, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

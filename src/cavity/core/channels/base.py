@@ -27,6 +27,8 @@ class Channel(ABC, Generic[Incoming]):
     summary: ClassVar[str]
     #: False where the units of a sample are coupled, so that no single edge can be taken out of ω.
     elementwise: ClassVar[bool] = True
+    #: ν, the variance of what the channel adds to z.
+    noise: float = 0.0
 
     @abstractmethod
     def value(self, message: Incoming, pre: Preactivation) -> Tensor:

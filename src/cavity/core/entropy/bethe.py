@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cavity.core.algorithms.bp import Cavities
 from cavity.core.algorithms.sums import row_chunks
-from cavity.core.entropy.terms import Terms, factor_term, unmasked, weight_term
+from cavity.core.entropy.terms import Terms, factor_term, from_above, unmasked, weight_term
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
 from cavity.core.state import LayerState, Site, Up
@@ -25,10 +25,9 @@ from cavity.core.state import LayerState, Site, Up
 
 def bethe(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up], target: Target) -> Terms:
     """The free entropy of all layers from the messages of every edge."""
-    messages: list[Fields | Target] = [*(state.down for state in states[1:] if state.down is not None), target]
     samples, weights = torch.zeros_like(ups[0].pre.mean.flatten(1)[:, 0]), []
     below: Preactivation | None = None
-    for site, state, up, message in zip(sites, states, ups, messages, strict=True):
+    for site, state, up, message in zip(sites, states, ups, from_above(states, target), strict=True):
         edges = layer_edges(site, state, up, message, below)
         below = edges.pre
         samples = samples + factor_term(site.channel, message, below) - edges.overlap
@@ -43,9 +42,7 @@ class Edges(NamedTuple):
     overlap: Tensor
 
 
-def layer_edges(
-    site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None
-) -> Edges:
+def layer_edges(site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None) -> Edges:
     """All edges of one layer, some factors at a time; ``below`` is (ω, V) of the layer that the inputs come from."""
     coupling, cavities = site.coupling, state.memory
     assert isinstance(cavities, Cavities)
@@ -63,7 +60,7 @@ def layer_edges(
             V[rows] += ((m.square() + sigma) * delta).sum(dim=2)
         overlap.append(doubled + doubled_inputs)
     pre = Preactivation(coupling.preactivations(omega), coupling.preactivations(V).clamp_min(VARIANCE_FLOOR))
-    return Edges(pre, torch.cat(overlap).unflatten(0, (-1, coupling.positions)).sum(dim=1))
+    return Edges(pre, torch.cat(overlap).reshape(-1, coupling.positions).sum(dim=1))
 
 
 class _WeightEdges:

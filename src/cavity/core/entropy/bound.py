@@ -13,15 +13,15 @@ distribution avoids what is impossible, and the bound is −∞.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
+from torch import Tensor
 
-from cavity.core.channels.base import Activation, Channel
 from cavity.core.entropy.terms import (
     Terms,
     by_sample,
     factor_term,
+    from_above,
     input_coupling,
     unmasked,
     weight_coupling,
@@ -35,34 +35,33 @@ from cavity.core.variances import preactivation_variance
 def require_noise(sites: Sequence[Site]) -> None:
     """Raise ValueError where a channel has no noise, so that the bound is −∞."""
     for number, site in enumerate(sites):
-        if not noise_of(site.channel) > 0:
+        if not site.channel.noise > 0:
             raise ValueError(
-                f"algorithm 'mf' bounds the evidence by -infinity: channel {number}, {site.channel.name}, has no noise; "
-                "give every activation and the output noise > 0, or take algorithm 'bp' or 'amp'"
+                f"algorithm 'mf' bounds the evidence by -infinity: channel {number}, {site.channel.name}, has no "
+                "noise; give every activation and the output noise > 0, or take algorithm 'bp' or 'amp'"
             )
 
 
-def noise_of(channel: Channel[Any]) -> float:
-    """ν of a channel, 0 where it has none."""
-    noise = getattr(channel, "noise", 0.0)
-    return float(noise)
-
-
-def bound(sites: Sequence[Site], states: Sequence[LayerState], x: torch.Tensor, target: Target) -> Terms:
+def bound(sites: Sequence[Site], states: Sequence[LayerState], x: Tensor, target: Target) -> Terms:
     """The bound for mean field's last messages, on inputs x (samples, *input_shape)."""
-    messages: list[Fields | Target] = [*(state.down for state in states[1:] if state.down is not None), target]
+    states = [state._replace(down=state.down and _normalisable(state.down)) for state in states]
     samples, weights = torch.zeros_like(x.flatten(1)[:, 0]), []
-    inputs, below, omega = Moments(x, None), None, x
-    for site, state, message in zip(sites, states, messages, strict=True):
-        if isinstance(below, Activation):
-            inputs = below.moments(state.down, Preactivation(omega, torch.zeros_like(omega)))
+    inputs, omega = Moments(x, None), x
+    for site, state, message in zip(sites, states, from_above(states, target), strict=True):
+        if site.below is not None:
+            inputs = site.below.moments(state.down, Preactivation(omega, torch.zeros_like(omega)))
             samples = samples - input_coupling(state.down, inputs)
         m, sigma = site.prior.moments(state.natural)
         assert sigma is not None
-        state = state._replace(moments=Moments(unmasked(m, state.mask), unmasked(sigma, state.mask)))
-        omega, V = site.coupling.apply(state.moments.mean, inputs.mean), preactivation_variance(site, state.moments, inputs)
+        known = state._replace(moments=Moments(unmasked(m, state.mask), unmasked(sigma, state.mask)))
+        omega = site.coupling.apply(known.moments.mean, inputs.mean)
+        penalty = preactivation_variance(site, known.moments, inputs) / (2 * site.channel.noise)
         pre = Preactivation(omega, torch.zeros_like(omega))
-        samples = samples + factor_term(site.channel, message, pre) - by_sample(V / (2 * noise_of(site.channel)))
-        weights.append(weight_term(site.prior, state) - weight_coupling(state))
-        below = site.channel
+        samples = samples + factor_term(site.channel, message, pre) - by_sample(penalty)
+        weights.append(weight_term(site.prior, known) - weight_coupling(known))
     return Terms(samples, torch.stack(weights))
+
+
+def _normalisable(down: Fields) -> Fields:
+    """(B, A) with A ≥ 0, so that no floor acts: the bound holds for any (B, A), but it must be the same everywhere."""
+    return Fields(down.field, None if down.precision is None else down.precision.clamp_min(0))

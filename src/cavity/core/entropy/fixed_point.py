@@ -58,12 +58,13 @@ def fixed_point(
 ) -> FixedPoint:
     """Iterate from ``states``, which have begun, on inputs x (samples, *input_shape) and labels y."""
     sites, states, done, change, clamped = with_cavities(sites), list(states), 0, float("inf"), 0
-    for done in range(1, iterations + 1):
+    while done < iterations and change > tolerance:
+        done += 1
         learnt = iterate(algorithm, sites, states, x, y, remember=True).learnt
-        moves = [(new.moments.mean - old.moments.mean).abs().max() for old, new in zip(states, learnt.states, strict=True)]
+        moves = [
+            (new.moments.mean - old.moments.mean).abs().max() for old, new in zip(states, learnt.states, strict=True)
+        ]
         # max() of Python would drop a NaN.
         change = float(sum(moves) if any(move != move for move in moves) else max(moves))
         states, clamped = learnt.states, int(learnt.clamped)
-        if not change > tolerance:
-            break
     return FixedPoint(tuple(states), done, change, clamped, tolerance)

@@ -11,7 +11,6 @@ from cavity.core.algorithms.amp import AMP
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.algorithms.bp import BP
 from cavity.core.algorithms.mf import MF
-from cavity.core.channels.base import Output
 from cavity.core.entropy.bethe import bethe
 from cavity.core.entropy.bound import bound, require_noise
 from cavity.core.entropy.fixed_point import FixedPoint, with_cavities

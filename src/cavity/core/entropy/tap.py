@@ -16,16 +16,23 @@ import torch
 from torch import Tensor
 
 from cavity.core.algorithms.amp import Previous
-from cavity.core.entropy.terms import Terms, by_sample, factor_term, input_coupling, weight_coupling, weight_term
-from cavity.core.messages import Fields, Target
+from cavity.core.entropy.terms import (
+    Terms,
+    by_sample,
+    factor_term,
+    from_above,
+    input_coupling,
+    weight_coupling,
+    weight_term,
+)
+from cavity.core.messages import Target
 from cavity.core.state import LayerState, Site, Up
 
 
 def tap(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up], target: Target) -> Terms:
     """The free entropy of all layers from AMP's last messages and the moments ``ups`` that they lead to."""
-    messages: list[Fields | Target] = [*(state.down for state in states[1:] if state.down is not None), target]
     samples, weights = torch.zeros_like(ups[0].pre.mean.flatten(1)[:, 0]), []
-    for site, state, up, message in zip(sites, states, ups, messages, strict=True):
+    for site, state, up, message in zip(sites, states, ups, from_above(states, target), strict=True):
         samples = samples + factor_term(site.channel, message, up.pre) + reaction(site, state, up)
         samples = samples - input_coupling(state.down, up.inputs)
         weights.append(weight_term(site.prior, state) - weight_coupling(state))

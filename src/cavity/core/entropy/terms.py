@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,11 @@ class Terms(NamedTuple):
 
     samples: Tensor
     weights: Tensor
+
+
+def from_above(states: Sequence[LayerState], target: Target) -> list[Fields | Target]:
+    """What each layer is told: the (B, A) that the next one sends down, and the target."""
+    return [*(state.down for state in states[1:] if state.down is not None), target]
 
 
 def by_sample(values: Tensor) -> Tensor:

@@ -58,9 +58,8 @@ class Sweep:
 
         plan = self.plan
         text = (
-            f"# The best trial of a sweep, number {trial.number}: {plan.words} {plan.shown(trial.value)} on "
-            f"{plan.sizes.validation} samples held out of the training set,\n"
-            f"# trained on the other {plan.sizes.train}. On the whole training set:\n"
+            f"# The best trial of a sweep, number {trial.number}: {plan.title} {plan.shown(trial.value)} on "
+            f"{plan.judged_on}. On the whole training set:\n"
             "# cavity train --config <this file> --out <a new folder>\n"
         )
         if "rho" in plan.space.search:

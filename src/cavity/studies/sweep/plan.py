@@ -19,7 +19,10 @@ OBJECTIVES = {
     "error": ("test_error", "error"),
     "error-bayes": ("test_error_bayes", "Bayesian error"),
     "nll": ("test_nll", "NLL"),
+    "evidence": ("evidence", "negative log-evidence per sample"),
 }
+#: What the evidence depends on: the prior, not how it is trained.
+OF_THE_PRIOR = ("init", "hidden")
 #: The share of the training set that trials are judged by.
 VALIDATION = 0.2
 TRIALS = 40
@@ -62,11 +65,28 @@ class Plan:
         """What the objective is called in tables and plots."""
         return OBJECTIVES[self.objective][1]
 
+    @property
+    def title(self) -> str:
+        """The objective and what it is measured on; the evidence is that of all training samples."""
+        return self.words if self.objective == "evidence" else f"validation {self.words}"
+
+    @property
+    def judged_on(self) -> str:
+        """Which samples trials are judged by."""
+        train, held_out = self.sizes.train, self.sizes.validation
+        if self.objective == "evidence":
+            return f"all {train} training samples, without training"
+        return f"{held_out} samples held out of the training set,\n# trained on the other {train}"
+
+    @property
+    def in_percent(self) -> bool:
+        return self.objective in ("error", "error-bayes")
+
     def shown(self, value: float | None) -> str:
         """A value of the objective with its unit."""
         if value is None:
             return "–"
-        return f"{value:.4f}" if self.objective == "nll" else f"{value:.2f} %"
+        return f"{value:.2f} %" if self.in_percent else f"{value:.4f}"
 
     @property
     def axes(self) -> list[Axis]:
@@ -126,8 +146,12 @@ def make_plan(
 
     All ranges are there, and every configuration they allow is a possible one.
     """
-    held_out = round(validation * samples) if 0 < validation < 1 else 0
-    if not 0 < held_out < samples:
+    by_evidence = options.get("objective") == "evidence"
+    held_out = round(validation * samples) if 0 < validation < 1 and not by_evidence else 0
+    if by_evidence:
+        for name in set(space.search) - set(OF_THE_PRIOR):
+            raise ValueError(f"the evidence does not depend on {name}: search {' or '.join(OF_THE_PRIOR)}")
+    elif not 0 < held_out < samples:
         raise ValueError(
             "validation must be a share between 0 and 1 that leaves samples on both sides, "
             f"got {validation:g} of {samples}"

@@ -50,7 +50,7 @@ def draw(plan: Plan, trials: Sequence[Trial], found: Sequence[Importance]) -> Fi
         for place, (panel, axis) in enumerate(zip(shown, axes, strict=True), start=1):
             _scatter(panel, axis, measured)
             if place == 1 or place % COLUMNS == 0:
-                panel.set_ylabel(f"validation {plan.words}{'' if plan.objective == 'nll' else ' (%)'}")
+                panel.set_ylabel(f"{plan.title}{' (%)' if plan.in_percent else ''}")
         handles, labels = shown[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.studies.pool import Pool, Worker, pool
 from cavity.studies.sweep.folder import DATABASE, ERRORS, PLAN, Sweep, best, open_sweep
-from cavity.studies.sweep.plan import TRIALS, VALIDATION, make_plan
+from cavity.studies.sweep.plan import OF_THE_PRIOR, TRIALS, VALIDATION, make_plan
 from cavity.studies.sweep.space import Space
 from cavity.studies.sweep.study import Study, Trial, create_study, open_study, require_optuna
 from cavity.util.files import new_folder, only_writer, require_free
@@ -53,7 +53,8 @@ def run(
     """``cavity sweep``: search ``space`` around ``config`` and return the sweep, in a new folder.
 
     ``jobs`` processes train trials on the training set without the share ``validation`` of it, which judges them by
-    ``objective``: "error", "error-bayes" or "nll" at the end of training. ``config.seed`` seeds the search, too.
+    ``objective``: "error", "error-bayes" or "nll" at the end of training; or nothing is trained and held out, and they
+    are judged by the "evidence" of the training set. ``config.seed`` seeds the search, too.
     """
     sweep = prepare(config, space, out, trials=trials, objective=objective, validation=validation, prune=prune)
     work(sweep, jobs, Listener())
@@ -86,7 +87,9 @@ def prepare(
     config = config.replace(device=str(usable_device(config.device)))
     data = load_data(config)
     shape = len(data.x_train), data.n_features, data.n_classes
-    plan = make_plan(config, space or Space(), *shape, validation, **options)
+    if space is None:
+        space = Space(OF_THE_PRIOR) if options.get("objective") == "evidence" else Space()
+    plan = make_plan(config, space, *shape, validation, **options)
     folder = new_folder(SWEEPS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     sweep = Sweep(folder, plan)

@@ -50,7 +50,7 @@ def ranked(trials: Sequence[Trial]) -> list[Trial]:
 
 def table(plan: Plan, trials: Sequence[Trial], rows: int = SHOWN) -> str:
     """The best trials and, if it is not among them, the first, which has the usual values."""
-    head = ["trial", f"validation {plan.words}", *(TITLES[n] for n in plan.space.search), "epochs", ""]
+    head = ["trial", plan.title, *(TITLES[n] for n in plan.space.search), "epochs", ""]
     order = ranked(trials)
     lines = [head]
     for trial in order[:rows] + [trial for trial in order[rows:] if trial.number == 0]:

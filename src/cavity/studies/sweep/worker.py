@@ -3,11 +3,13 @@
 The parent first sends what all trials share, ``{"config": …, "validation": 287, "metric": …}``, then one complete
 configuration for each trial. After each epoch ``{"epoch": 3, "value": 4.2}`` goes back (null if nothing was measured)
 and is answered by true (go on) or false (stop); at the end ``{"seconds": 1.5}``, or ``{"error": …, "diverged": …}``.
+With the metric "evidence" nothing is trained or held out, and there is one value.
 """
 
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -74,6 +76,21 @@ def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dic
     return {"seconds": sum(record.seconds for record in history)}
 
 
+def evidence(config: Config, dataset: Dataset, parent: Parent) -> dict[str, Any]:
+    """Judge one trial by the evidence of the training set, without training; returns the last message about it."""
+    from cavity.runs.entropy import evidence_of
+    from cavity.runs.training import make_trainer
+
+    started = time.perf_counter()
+    net = make_trainer(config, dataset, distributed=False).net
+    found = evidence_of(config, net, dataset.x_train.to(net.device), dataset.y_train.to(net.device))
+    if found is None:
+        return {"error": "message passing has not converged, so the evidence is not known", "diverged": True}
+    parent.send({"epoch": config.epochs, "value": -found})
+    parent.receive()
+    return {"seconds": time.perf_counter() - started}
+
+
 def main() -> None:
     parent = Parent()
     setup = parent.receive()
@@ -84,10 +101,15 @@ def main() -> None:
 
     config = Config().replace(**setup["config"])
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    dataset = hold_out(load_data(config), setup["validation"], config.data_seed)
+    dataset = load_data(config)
+    if setup["validation"]:
+        dataset = hold_out(dataset, setup["validation"], config.data_seed)
     while True:
         trial = Config().replace(**parent.receive())
-        parent.send(answer(trial, dataset, setup["metric"], parent))
+        if setup["metric"] == "evidence":
+            parent.send(evidence(trial, dataset, parent))
+        else:
+            parent.send(answer(trial, dataset, setup["metric"], parent))
 
 
 if __name__ == "__main__":
