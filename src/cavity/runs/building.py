@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cavity.core.builder import network
 from cavity.core.channels import OUTPUTS
-from cavity.core.network import Network, mlp
+from cavity.core.network import Network
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
@@ -27,13 +28,14 @@ def build_output(name: str) -> Output:
     return OUTPUTS[kind](**({"method": method} if method else {}))
 
 
-def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Network:
-    """A fresh network of ``config``; ``parts`` are objects (weights, activation, output) to use for its names."""
-    assert config.hidden is not None
+def build_network(config: Config, inputs: int | tuple[int, ...], outputs: int, **parts: Any) -> Network:
+    """A fresh network of ``config`` for so many inputs, or inputs of that shape; ``parts`` are objects (weights,
+    activation, output) to use for its names."""
+    assert config.architecture is not None
     if config.output is not None:
         paper = config.output == "argmax" and config.recipe == PAPER.name
         parts.setdefault("output", build_output("argmax-pairwise" if paper else config.output))
-    return mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
+    return network(config.architecture, inputs, outputs, **{**_values(config, OF_NETWORKS), **parts})
 
 
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
