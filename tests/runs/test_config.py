@@ -59,8 +59,8 @@ def test_names_are_those_of_the_engine():
 
 
 def test_every_option_survives_the_file(tmp_path):
-    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers"}
-    others = [Config(focusing=(3.0, 0.5), hidden=()), Config(layers="conv:3:3,pool:2"), Config()]
+    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers", "augment"}
+    others = [Config(focusing=(3.0, 0.5), hidden=()), Config(layers="conv:3:3,pool:2", augment="shift:2"), Config()]
     for number, given in enumerate([Config(**EVERYTHING), *others]):
         file = tmp_path / f"{number}.toml"
         file.write_text(given.to_toml())
@@ -76,6 +76,8 @@ def test_every_option_survives_the_file(tmp_path):
         ({"layers": "conv:8"}, "'conv:8' must be conv:CHANNELS:KERNEL"),
         ({"layers": "dense:5", "hidden": (5,)}, "give hidden or layers, not both"),
         ({"layers": "conv:8:3,pool:2,dense:5", "rho": (1.0, 1.0)}, "rho must be one number or 3"),
+        ({"augment": "flop"}, "augment must be flip, shift:PIXELS, or both as flip,shift:2, got 'flop'"),
+        ({"augment": "shift:-1"}, "augment must be flip"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"epochs": 2.5}, "epochs must be a whole number, got 2.5"),
         ({"epochs": True}, "epochs must be a whole number, got True"),

@@ -29,6 +29,7 @@ VARIANTS = {
         "hidden": None,
         "layers": "conv:5:3,pool:2,dense:9",
         "threshold": True,
+        "augment": "flip,shift:1",
         "batch_size": 400,
     },
 }
@@ -235,3 +236,5 @@ def test_layers_are_checked_against_the_data(tmp_path):
         train(Config(dataset="digits", layers="conv:5:3,conv:5:7"), tmp_path / "small")
     with pytest.raises(ValueError, match="the data are no images"):
         train(tiny(hidden=None, layers="conv:5:3"), tmp_path / "table")
+    with pytest.raises(ValueError, match="augment is 'flip', but the data are no images"):
+        train(tiny(augment="flip"), tmp_path / "augmented")

@@ -15,7 +15,7 @@ from typing import Any
 from cavity.core import architecture
 from cavity.data.registry import split_name
 from cavity.runs.options import Names, Options, option
-from cavity.training.recipes import ANNEALED, PAPER, recipe_for
+from cavity.training.recipes import ANNEALED, PAPER, Changes, recipe_for
 
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
 #: key, which stands in a line.
@@ -87,6 +87,7 @@ class Config(Options):
     density: float = option(1.0, "fraction of the weights that exist")
     bias: bool = option(False, "a bias for every unit, of the same kind as its weights")
     threshold: bool = option(False, "a real threshold for every unit or channel, whatever the kind of weights")
+    augment: str | None = option(None, "change the training images at random: flip, shift:PIXELS, or flip,shift:2")
     epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(
         None,
@@ -149,6 +150,8 @@ class Config(Options):
 def _check_combinations(config: Config) -> None:
     """What can be known to be impossible without looking at the data."""
     output = config.output
+    if config.augment is not None:
+        Changes.parse(config.augment)
     if config.binary_task and output not in (None, "label"):
         raise ValueError(f"output {output!r} does not go with binary_task: use output 'label', or no binary_task")
     if config.focusing is not None:
