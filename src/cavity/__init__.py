@@ -9,6 +9,7 @@ from cavity.util.lazy import lazy
 from cavity.util.version import __version__
 
 if TYPE_CHECKING:
+    from cavity.core.builder import network
     from cavity.core.channels import (
         Absolute,
         ArgMax,
@@ -62,9 +63,11 @@ __all__ = [
     "Trainer",
     "__version__",
     "mlp",
+    "network",
 ]
 
 _HOME = {
+    "cavity.core.builder": ("network",),
     "cavity.core.channels": (
         "Absolute",
         "ArgMax",

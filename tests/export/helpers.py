@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +42,23 @@ KINDS = {
 }
 
 
+OPTIONS = {"bias": False, "density": 1.0, "weights": "binary"}
+
+
 def network(sizes: tuple[int, ...], seed: int = 0, **options) -> Network:
     """A random network; a third of ternary weights are 0."""
-    net = cavity.mlp(sizes[0], sizes[1:-1], sizes[-1], seed=seed, **options)
+    if options.pop("threshold", False):
+        # In the readout too, where mlp has none.
+        bias, density, weights = (options.get(name, usual) for name, usual in OPTIONS.items())
+        parts = [cavity.Dense(*pair, bias=bias) for pair in pairwise(sizes)]
+        chain = [
+            part
+            for coupling in parts
+            for part in (cavity.Layer(coupling, weights, density=density, threshold=True), "sign")
+        ]
+        net = cavity.Network([*chain[:-1], "label" if sizes[-1] == 1 else "argmax"], seed=seed)
+    else:
+        net = cavity.mlp(sizes[0], sizes[1:-1], sizes[-1], seed=seed, **options)
     for layer in net.weighted():
         if layer.prior.name == "ternary":
             layer.precision.fill_(0.9)

@@ -40,6 +40,7 @@ EVERYTHING = {
     "reinforcement_step": 0.01,
     "density": 0.5,
     "bias": True,
+    "threshold": True,
     "evaluate_every": 2,
     "epochs": 7,
     "batch_size": 9,
@@ -58,8 +59,9 @@ def test_names_are_those_of_the_engine():
 
 
 def test_every_option_survives_the_file(tmp_path):
-    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing"}
-    for number, given in enumerate([Config(**EVERYTHING), Config(focusing=(3.0, 0.5), hidden=()), Config()]):
+    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers", "augment"}
+    others = [Config(focusing=(3.0, 0.5), hidden=()), Config(layers="conv:3:3,pool:2", augment="shift:2"), Config()]
+    for number, given in enumerate([Config(**EVERYTHING), *others]):
         file = tmp_path / f"{number}.toml"
         file.write_text(given.to_toml())
         assert Config.from_toml(file) == given
@@ -71,6 +73,11 @@ def test_every_option_survives_the_file(tmp_path):
         ({"batchsize": 3}, "no option 'batchsize'; did you mean batch_size"),
         ({"batch-size": 3}, "did you mean batch_size"),
         ({"zzz": 3}, "no option 'zzz'$"),
+        ({"layers": "conv:8"}, "'conv:8' must be conv:CHANNELS:KERNEL"),
+        ({"layers": "dense:5", "hidden": (5,)}, "give hidden or layers, not both"),
+        ({"layers": "conv:8:3,pool:2,dense:5", "rho": (1.0, 1.0)}, "rho must be one number or 3"),
+        ({"augment": "flop"}, "augment must be flip, shift:PIXELS, or both as flip,shift:2, got 'flop'"),
+        ({"augment": "shift:-1"}, "augment must be flip"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"epochs": 2.5}, "epochs must be a whole number, got 2.5"),
         ({"epochs": True}, "epochs must be a whole number, got True"),

@@ -23,6 +23,15 @@ VARIANTS = {
     "three classes, sampled": {"output": "argmax-sampled", "data_options": {**TINY_DATA, "n_classes": 3}},
     "full batch": {"batch_size": 130},
     "thresholds": {"algorithm": "bp", "threshold": True},
+    "convolutions": {
+        "dataset": "digits",
+        "data_options": None,
+        "hidden": None,
+        "layers": "conv:5:3,pool:2,dense:9",
+        "threshold": True,
+        "augment": "flip,shift:1",
+        "batch_size": 400,
+    },
 }
 
 
@@ -221,3 +230,12 @@ def test_two_classes_as_label_or_as_argmax(tmp_path):
     assert set(label.load_dataset().y_train.tolist()) == {-1, 1}
     assert set(argmax.load_dataset().y_train.tolist()) == {0, 1}
     assert (label.load_network().outputs, argmax.load_network().outputs) == (1, 2)
+
+
+def test_layers_are_checked_against_the_data(tmp_path):
+    with pytest.raises(ValueError, match=r"input \(1, 8, 8\) -> conv:5:3 \(5, 6, 6\) -> conv:5:7"):
+        train(Config(dataset="digits", layers="conv:5:3,conv:5:7"), tmp_path / "small")
+    with pytest.raises(ValueError, match="the data are no images"):
+        train(tiny(hidden=None, layers="conv:5:3"), tmp_path / "table")
+    with pytest.raises(ValueError, match="augment is 'flip', but the data are no images"):
+        train(tiny(augment="flip"), tmp_path / "augmented")

@@ -2,6 +2,7 @@
 
     cavity train                                        digits, binary weights, sign activations, belief propagation
     cavity train --dataset fashion-mnist --hidden 501,501 --algorithm mf --epochs 25 --out runs/fashion
+    cavity train --dataset mnist --layers conv:32:5:2,pool:2,dense:501 --threshold --epochs 10 --out runs/conv
     cavity train --config runs/fashion/config.toml      the same again, bit for bit
     cavity train --resume runs/fashion                  on from the last checkpoint
     torchrun --nproc-per-node 2 -m cavity train --out runs/two --batch-size 256        two processes, one network
@@ -222,8 +223,10 @@ def _display(session: Session) -> Any:
 def describe(session: Session) -> str:
     """The run in a line."""
     config, data = session.run.config, session.dataset
-    assert config.hidden is not None
-    sizes = "-".join(map(str, (data.n_features, *config.hidden, session.trainer.net.outputs)))
+    if config.layers is None:
+        sizes = "-".join(map(str, (data.n_features, *(config.hidden or ()), session.trainer.net.outputs)))
+    else:
+        sizes = config.layers
     return (
         f"{len(data.x_train)} + {len(data.x_test)} samples, network {sizes}, {config.weights} weights, "
         f"{config.activation}, {config.algorithm}, {config.epochs} epochs on {config.device}, run in {session.run.path}"

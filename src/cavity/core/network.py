@@ -15,8 +15,9 @@ from cavity.core.couplings.base import check_sizes
 from cavity.core.layer import Layer
 from cavity.core.messages import Preactivation
 from cavity.core.pools import Pool
-from cavity.core.priors import Prior
+from cavity.core.priors import PRIORS, Prior
 from cavity.core.state import LayerState, Site
+from cavity.core.table import table
 
 Part = Layer | Coupling | Activation | Pool | Output | str
 
@@ -44,6 +45,10 @@ class Network(nn.Module):
         self.pools = _pools(chain, pools, len(self.activations))
         _check_chain(layers, self.activations, self.pools)
         self.reset(seed)
+
+    def __repr__(self) -> str:
+        """A table of the layers, their shapes, weights and products for each sample."""
+        return table(self)
 
     def reset(self, seed: int) -> None:
         """Draw masks and initial posteriors of all layers from one generator."""
@@ -194,15 +199,28 @@ def mlp(
 ) -> Network:
     """A multi-layer perceptron ``inputs``-``hidden``-``outputs``; one output unit is a ±1 label, several an argmax.
 
-    ``bias`` is one more weight for each unit, of the same kind; ``threshold`` a real number, whatever the weights."""
+    ``bias`` is one more weight for each unit, of the same kind; ``threshold`` a real number, whatever the weights, but
+    for a readout of weights that become certain."""
     if isinstance(hidden, str) or not isinstance(hidden, Iterable):
         raise TypeError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
     sizes = [inputs, *hidden, outputs]
     check_sizes(inputs=inputs, outputs=outputs, **{f"hidden[{n}]": width for n, width in enumerate(hidden)})
-    if output is None:
-        output = "label" if outputs == 1 else "argmax"
+    prior = PRIORS.make(weights, "weights")
     chain: list[Part] = []
-    for lower, upper in pairwise(sizes):
-        layer = Layer(Dense(lower, upper, bias=bias), weights, density=density, init=init, threshold=threshold)
+    for number, (lower, upper) in enumerate(pairwise(sizes)):
+        own = threshold and wants_threshold(prior, first=number == 0, last=number == len(sizes) - 2)
+        layer = Layer(Dense(lower, upper, bias=bias), prior, density=density, init=init, threshold=own)
         chain += [layer, activation]
-    return Network([*chain[:-1], output], seed=seed)
+    return Network([*chain[:-1], usual_output(outputs) if output is None else output], seed=seed)
+
+
+def usual_output(outputs: int) -> str:
+    """One output unit is a ±1 label, several are classes."""
+    return "label" if outputs == 1 else "argmax"
+
+
+def wants_threshold(prior: Prior, *, first: bool, last: bool) -> bool:
+    """Whether a layer of a network with thresholds has them. A readout of weights that become certain has none:
+    training leaves it uncertain, so that an offset which suits its posterior would not suit its most probable
+    weights."""
+    return first or not last or not prior.polarizes

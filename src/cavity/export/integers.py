@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.core.channels import ArgMax, Label
-from cavity.core.layer import Layer
 from cavity.core.network import Network
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
+from cavity.export.unrolled import Unrolled, unrolled
 from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
 
 #: Bits of the factors a_i, as many as a float32 has.
@@ -40,9 +40,9 @@ LARGEST_GROUPS = 16
 def describe(trained: Trained) -> Description:
     """The network in integers; ExportError unless it has sign units and weights −1, 0 and 1."""
     net = trained.net
-    require_exportable(net, " as bits")
+    require_exportable(net, " as bits", images=True)
     output = _output(net)
-    weights = [_weights(number, layer) for number, layer in enumerate(net.weighted())]
+    weights = [_weights(stage) for stage in unrolled(net)]
     (first, biases), above = weights[0], weights[1:]
     trained.inputs.check(first.shape[1])
     code, offsets = (_pixels if trained.inputs.white else _real)(trained.inputs, first, biases)
@@ -86,18 +86,9 @@ def _folded(weights: Weights, biases: list[Fraction], compared: bool) -> Weights
     return Weights(weights.sign, weights.mask, np.array(folded, np.int64), shift)
 
 
-def _weights(number: int, layer: Layer) -> tuple[Weights, list[Fraction]]:
-    """Signs and mask of a layer's most probable weights, and its biases and thresholds."""
-    known, inputs = layer.point().cpu().numpy(), layer.shape[1] - layer.coupling.bias
-    w = known[:, : layer.shape[1]]
-    if not np.isin(w, (-1, 0, 1)).all():
-        raise ExportError(
-            f"layer {number} has {layer.prior.name} weights: only the values -1, 0 and 1 fit into bits "
-            "(weights = binary or ternary)"
-        )
-    # A bias, a threshold, or both: exact fractions.
-    biases = [sum(map(Fraction, row), Fraction(0)) for row in known[:, inputs:].astype(np.float64).tolist()]
-    w = w[:, :inputs]
+def _weights(stage: Unrolled) -> tuple[Weights, list[Fraction]]:
+    """Signs and mask of a layer, and its biases and thresholds."""
+    w, biases = stage
     return Weights(w > 0, None if (w != 0).all() else w != 0), biases
 
 

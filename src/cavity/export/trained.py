@@ -100,13 +100,16 @@ def _kind(run: Run, images: bool) -> str:
     return "pixels"
 
 
-def require_exportable(net: Network, suffix: str = "") -> None:
-    """ExportError unless it is a ``Network`` of dense layers and sign units; ``suffix`` ends the message on units."""
+def require_exportable(net: Network, suffix: str = "", images: bool = False) -> None:
+    """ExportError unless it is a ``Network`` of dense layers and sign units, or with ``images`` of convolutions and
+    pools too; ``suffix`` ends the message on units."""
     if not isinstance(net, Network):
         raise ExportError(f"only networks trained by message passing can be exported, got a {type(net).__name__}")
     for number, layer in enumerate(net.weighted()):
-        if not isinstance(layer.coupling, Dense):
-            raise ExportError(f"layer {number} is {layer.coupling!r}: only dense layers can be exported")
+        if not images and not isinstance(layer.coupling, Dense):
+            raise ExportError(
+                f"layer {number} is {layer.coupling!r}: only dense layers can be exported with their uncertainty"
+            )
     for number, activation in enumerate(net.activations):
         if not isinstance(activation, Sign):
             kind = type(activation).__name__

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cavity.core import architecture
+from cavity.core.builder import network
 from cavity.core.channels import OUTPUTS
-from cavity.core.network import Network, mlp
+from cavity.core.network import Network
 from cavity.engine import allocation
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
@@ -33,16 +34,18 @@ def build_output(name: str) -> Output:
     return OUTPUTS[kind](**({"method": method} if method else {}))
 
 
-def build_network(config: Config, inputs: int, outputs: int, **parts: Any) -> Network:
-    """A fresh network of ``config``; ``parts`` are objects (weights, activation, output) to use for its names."""
-    assert config.hidden is not None
+def build_network(config: Config, inputs: int | tuple[int, ...], outputs: int, **parts: Any) -> Network:
+    """A fresh network of ``config`` for so many inputs, or inputs of that shape; ``parts`` are objects (weights,
+    activation, output) to use for its names."""
+    assert config.architecture is not None
     if config.output is not None:
         paper = config.output == "argmax" and config.recipe == PAPER.name
         parts.setdefault("output", build_output("argmax-pairwise" if paper else config.output))
-    weights = sum(lower * upper for lower, upper in pairwise((inputs, *config.hidden, outputs)))
-    what = f"a network of {weights:.3g} weights, hidden = {config.hidden},"
+    shape = (inputs,) if isinstance(inputs, int) else inputs
+    weights = architecture.weights(config.architecture, shape, outputs)
+    what = f"a network of {weights:.3g} weights, {config.architecture},"
     allocation.require(weights * BYTES, torch.device("cpu"), what, "use narrower layers")
-    net = mlp(inputs, config.hidden, outputs, **{**_values(config, OF_NETWORKS), **parts})
+    net = network(config.architecture, shape, outputs, **{**_values(config, OF_NETWORKS), **parts})
     for number, layer in enumerate(net.weighted()):
         if layer.free_weights == 0:
             numbers = layer.field.numel()

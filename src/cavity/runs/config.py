@@ -9,12 +9,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
+from cavity.core import architecture
 from cavity.data.registry import split_name
 from cavity.runs.options import Names, Options, option
-from cavity.training.recipes import ANNEALED, PAPER, recipe_for
+from cavity.training.recipes import ANNEALED, PAPER, Changes, recipe_for
 from cavity.util.regular import open_regular
 
 #: No configuration is near this. What is larger is not parsed: the parser's time grows with the square of the dots in a
@@ -52,6 +52,11 @@ class Config(Options):
     hidden: tuple[int, ...] | None = option(
         None, "hidden layers, e.g. 501,501, or none (default: 501,501; for digits 201,201)", least=1
     )
+    layers: str | None = option(
+        None,
+        "layers below the readout instead of hidden, e.g. conv:64:5:2,pool:2,dense:501 "
+        "(conv:CHANNELS:KERNEL:STRIDE:PADDING, pool:SIZE, average:SIZE, dense:UNITS), or lenet, or cnv",
+    )
     algorithm: str = option(ANNEALED.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
     weights: str = option(ANNEALED.weights, "kind of weights", choices=WEIGHTS)
     activation: str = option(ANNEALED.activation, "activation of the hidden units", choices=ACTIVATIONS)
@@ -84,6 +89,7 @@ class Config(Options):
     density: float = option(1.0, "fraction of the weights that exist")
     bias: bool = option(False, "a bias for every unit, of the same kind as its weights")
     threshold: bool = option(False, "a real threshold for every unit or channel, whatever the kind of weights")
+    augment: str | None = option(None, "change the training images at random: flip, shift:PIXELS, or flip,shift:2")
     epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(
         None,
@@ -100,6 +106,13 @@ class Config(Options):
         if any(numbers is not None for numbers in (self.rate, self.rho, self.damping)):
             object.__setattr__(self, "recipe", PAPER.name)
         _check_combinations(self)
+
+    @property
+    def architecture(self) -> str | None:
+        """The layers below the readout in words, if they are known: ``hidden`` is short for dense ones."""
+        if self.layers is not None:
+            return self.layers
+        return None if self.hidden is None else architecture.dense(self.hidden)
 
     def replace(self, /, **changes: Any) -> Config:
         """The same options but for ``changes``; an unknown name is an error that names the nearest."""
@@ -139,6 +152,8 @@ class Config(Options):
 def _check_combinations(config: Config) -> None:
     """What can be known to be impossible without looking at the data."""
     output = config.output
+    if config.augment is not None:
+        Changes.parse(config.augment)
     if config.binary_task and output not in (None, "label"):
         raise ValueError(f"output {output!r} does not go with binary_task: use output 'label', or no binary_task")
     if config.focusing is not None:
@@ -148,7 +163,9 @@ def _check_combinations(config: Config) -> None:
             raise ValueError("focusing takes the place of reinforcement: give one of the two")
         if config.weights != "binary":
             raise ValueError(f"focusing couples replicas of binary weights, not {config.weights}: use reinforcement")
-    layers = None if config.hidden is None else len(config.hidden) + 1
+    if config.layers is not None and config.hidden is not None:
+        raise ValueError(f"hidden is short for dense layers: give hidden or layers, not both, got {config.layers!r}")
+    layers = None if config.architecture is None else architecture.depth(config.architecture)
     for name in ("rate", "rho", "damping", "reinforcement"):
         values = getattr(config, name)
         if values is not None and layers is not None and len(values) not in (1, layers):
@@ -160,27 +177,46 @@ def output_units(output: str | None, classes: int) -> int:
     return 1 if output == "label" else classes
 
 
-def dense_weights(config: Config, inputs: int, classes: int) -> int:
-    """Weights of the completed configuration's network, biases and masks aside."""
-    widths = (inputs, *(config.hidden or ()), output_units(config.output, classes))
-    return sum(lower * upper for lower, upper in pairwise(widths))
+def input_shape(config: Config, features: int, image_shape: tuple[int, int, int] | None) -> tuple[int, ...]:
+    """What the network takes: an image if its layers look at images, else numbers in a row."""
+    if config.layers is None or not architecture.needs_images(config.layers):
+        return (features,)
+    if image_shape is None:
+        raise ValueError(f"layers is {config.layers!r}, but the data are no images: use dense layers")
+    return image_shape
 
 
-def completed(config: Config, samples: int, test_samples: int, features: int, classes: int) -> Config:
+def free_weights(config: Config, shape: tuple[int, ...], classes: int) -> int:
+    """Weights of the completed configuration's network on inputs of that shape, biases and masks aside."""
+    assert config.architecture is not None
+    return architecture.weights(config.architecture, shape, output_units(config.output, classes))
+
+
+def completed(
+    config: Config,
+    samples: int,
+    test_samples: int,
+    features: int,
+    classes: int,
+    image_shape: tuple[int, int, int] | None = None,
+) -> Config:
     """``config`` with the defaults that depend on the data: ``features`` numbers a sample, in ``classes`` classes."""
     from cavity.runs import measuring
 
     recipe = recipe_for(split_name(config.dataset)[0])
-    hidden = recipe.hidden if config.hidden is None else config.hidden
+    if config.architecture is None:
+        config = config.replace(hidden=recipe.hidden)
+    assert config.architecture is not None
     batch_size = min(config.batch_size or recipe.batch_size(samples), samples)
     output = config.output or ("label" if classes == 2 else "argmax")
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
     chosen: dict[str, Any] = {}
     if config.recipe == PAPER.name:
-        rho = config.rho or recipe.rho(len(hidden) + 1, config.epochs * (samples // batch_size))
+        depth = architecture.depth(config.architecture)
+        rho = config.rho or recipe.rho(depth, config.epochs * (samples // batch_size))
         chosen = {"rho": rho, "damping": config.damping or (recipe.damping,)}
-    config = config.replace(hidden=hidden, batch_size=batch_size, output=output, **chosen)
-    weights = dense_weights(config, features, classes)
+    config = config.replace(batch_size=batch_size, output=output, **chosen)
+    weights = free_weights(config, input_shape(config, features, image_shape), classes)
     every = config.evaluate_every or measuring.interval(config.algorithm, samples, test_samples, weights)
     return config.replace(evaluate_every=every)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.runs.config import Config, dense_weights, output_units
+from cavity.runs.config import Config, free_weights, input_shape, output_units
 from cavity.util.files import append_line, write_whole
 from cavity.util.regular import read_regular
 from cavity.util.text import shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
 #: What depends on the data, and is known once a run has begun.
-COMPLETED = ("hidden", "output", "batch_size")
+COMPLETED = ("output", "batch_size")
 #: What a record has one number of for each layer.
 LISTED = ("polarization", "overlap")
 #: Beyond it a float leaves out whole numbers.
@@ -77,13 +77,14 @@ class Run:
 
         checkpoint = self.load_checkpoint()
         assert checkpoint.task is not None
-        inputs, classes = checkpoint.task.inputs, len(checkpoint.task.classes)
-        wanted = dense_weights(self.config, inputs, classes)
+        task, classes = checkpoint.task, len(checkpoint.task.classes)
+        shape = input_shape(self.config, task.inputs, task.image_shape)
+        wanted = free_weights(self.config, shape, classes)
         held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
         # Further weights would get no value, and their memory would be as large as anybody cared to write.
         if wanted > held:
             raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")
-        net = build_network(self.config, inputs, output_units(self.config.output, classes))
+        net = build_network(self.config, shape, output_units(self.config.output, classes))
         checkpoint.restore(net)
         return net
 
@@ -137,7 +138,8 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         what = "has no config.toml, so it is no run" if folder.is_dir() else "is no folder"
         raise FileNotFoundError(f"{folder} {what}; a run is the folder that cavity train --out wrote")
     config = Config.from_toml(folder / CONFIG)
-    missing = [name for name in COMPLETED if getattr(config, name) is None]
+    missing = ["hidden"] if config.architecture is None else []
+    missing += [name for name in COMPLETED if getattr(config, name) is None]
     if missing:
         raise ValueError(f"{folder / CONFIG}: lacks {', '.join(missing)}, which every configuration of a run has")
     return Run(folder, config)

@@ -12,6 +12,7 @@ import torch
 
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
+from cavity.training.augmentation import Augmentation
 from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.trainer import Trainer
 from cavity.util.files import only_writer
@@ -90,6 +91,7 @@ class Session:
                 batch_size=config.batch_size,
                 evaluate_every=config.evaluate_every or 1,
                 callbacks=callbacks,
+                augment=Augmentation.of(config.augment, data.image_shape),
             )
             if leads and trainer.batch > 0:
                 saver.save(trainer)

@@ -19,7 +19,7 @@ from cavity.data.registry import split_name
 from cavity.engine.distributed import Team, join
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import AnyPath
-from cavity.runs.config import Config, completed, output_units
+from cavity.runs.config import Config, completed, input_shape, output_units
 from cavity.runs.entropy import ENTROPY
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
 from cavity.runs.session import FREE, Session
@@ -52,7 +52,8 @@ def start(config: Config, out: AnyPath | None = None, *, force: bool = False, di
         _require_free(Path(out), force)
     config = with_absolute_paths(config)
     dataset = _load(config, team)
-    config = completed(config, len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes)
+    sizes = len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes
+    config = completed(config, *sizes, dataset.image_shape)
     config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
     trainer = make_trainer(config, dataset, distributed)
     folder = new_folder(RUNS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
@@ -124,7 +125,8 @@ def make_trainer(config: Config, dataset: Dataset, distributed: bool) -> Trainer
     """A fresh network for the data, and its trainer."""
     device = usable_device(config.device)
     device = join().device(device) if distributed else device
-    net = build_network(config, dataset.n_features, output_units(config.output, dataset.n_classes))
+    shape = input_shape(config, dataset.n_features, dataset.image_shape)
+    net = build_network(config, shape, output_units(config.output, dataset.n_classes))
     return build_trainer(config, net.to(device), distributed=distributed)
 
 

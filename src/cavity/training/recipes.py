@@ -8,6 +8,7 @@ known gets what polarises the weights within it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 #: ρ − 1 of all layers but the last, summed over a run's steps: it brings the polarisation to 0.9 at the end of a run,
 #: be it 3 epochs of Fashion-MNIST or 30 of digits. The paper's 1e-4 adds up to 2 after 43 epochs.
@@ -73,6 +74,27 @@ TABLES = Recipe(
 )
 #: Data sets for which the paper's network is too large.
 SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64)}
+
+
+class Changes(NamedTuple):
+    """What is done to the images of a mini-batch (``augmentation.py``)."""
+
+    flip: bool = False
+    shift: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Changes:
+        """``flip``, ``shift:PIXELS``, or both with a comma between them."""
+        found = cls()
+        for word in text.split(","):
+            kind, colon, number = word.strip().partition(":")
+            if kind == "flip" and not colon:
+                found = found._replace(flip=True)
+            elif kind == "shift" and number.isascii() and number.isdigit() and len(number) < 4:
+                found = found._replace(shift=int(number))
+            else:
+                raise ValueError(f"augment must be flip, shift:PIXELS, or both as flip,shift:2, got {text!r}")
+        return found
 
 
 def recipe_for(dataset: str) -> Recipe:

@@ -28,6 +28,7 @@ from cavity.engine.compiling import Mode, checked_mode, kernels, pays
 from cavity.engine.distributed import Team, digest_of, join
 from cavity.engine.runner import Runner
 from cavity.training.agreement import facts
+from cavity.training.augmentation import Augmentation
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
@@ -258,6 +259,7 @@ class Trainer(Loop[StepInfo]):
         batch_size: int | None = 128,
         evaluate_every: int = 1,
         callbacks: Sequence[Callback] = (),
+        augment: Augmentation | None = None,
     ) -> list[EpochRecord]:
         """Train until ``epochs`` epochs are done in all, and return the history.
 
@@ -267,13 +269,20 @@ class Trainer(Loop[StepInfo]):
         have balanced yet are started from training samples, or the first mini-batch of an iterable. ``compile="auto"``
         does not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to
         keep what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
+        ``augment`` changes the images of every mini-batch at random, and is for tensors only.
         Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
         A ``DivergenceWarning`` says if the network ends worse than a constant on its own training data, or has lost
         much of what it had learnt.
         """
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
+        if augment is not None and not isinstance(train, tuple):
+            raise ValueError("augment is for a pair (x, y) of tensors: an iterable must change its mini-batches itself")
         part = None if self.team is None else self.team.part
-        source = Batches(*self._checked(*train), batch_size, part) if isinstance(train, tuple) else Recent(train)
+        source: Batches | Recent
+        if isinstance(train, tuple):
+            source = Batches(*self._checked(*train), batch_size, part, augment)
+        else:
+            source = Recent(train)
         held_out = None if validation is None else self._checked(*validation)
         if self.compile == "auto" and isinstance(source, Batches):
             weights = sum(layer.field.numel() for layer in self.net.weighted())

@@ -160,6 +160,8 @@ def make_plan(
         config = config.replace(recipe="paper")
     if "damping" in space.search and config.damping is not None and len(config.damping) > 1:
         raise ValueError("damping is searched as one number for all layers, but it is given for each of them")
+    if config.layers is not None:
+        raise ValueError(f"a sweep is over dense layers: give hidden, not layers, got {config.layers!r}")
     sizes = Sizes(samples - held_out, held_out, features, classes)
     hidden = filled(config, sizes).hidden
     assert hidden is not None
