@@ -134,7 +134,7 @@ def test_a_schedule_of_given_numbers(schedule):
 
     class Watch(cavity.callbacks.Callback):
         def on_step(self, trainer, info):
-            rates.append(float(trainer.rules(60)[0].rate))
+            rates.append(float(trainer.rules(trainer.place(60))[0].rate))
 
     trainer.fit((x, y), epochs=2, batch_size=60, callbacks=[Watch()])
     assert rates[0] > rates[-1]

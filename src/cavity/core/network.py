@@ -58,7 +58,8 @@ class Network(nn.Module):
 
     def weighted(self) -> list[Layer]:
         """The layers, typed."""
-        return [layer for layer in self.layers if isinstance(layer, Layer)]
+        # Past ModuleList's own iterator: a step asks for them a dozen times.
+        return list(self.layers._modules.values())  # type: ignore[arg-type]
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -107,12 +108,16 @@ class Network(nn.Module):
 
     def snapshot(self) -> list[dict[str, Tensor | None]]:
         """What ``go_back`` takes: references, because training replaces tensors and never changes them."""
-        return [dict(layer._buffers) for layer in self.weighted()]
+        return [dict(part._buffers) for part in self._parts()]
 
     def go_back(self, before: Sequence[dict[str, Tensor | None]]) -> None:
         """Every layer as it was at a snapshot."""
-        for layer, buffers in zip(self.weighted(), before, strict=True):
-            layer._buffers.update(buffers)
+        for part, buffers in zip(self._parts(), before, strict=True):
+            part._buffers.update(buffers)
+
+    def _parts(self) -> list[nn.Module]:
+        """Weights and thresholds of all layers."""
+        return [part for layer in self.weighted() for part in (layer, layer.threshold) if part is not None]
 
     def check_inputs(self, x: Tensor) -> Tensor:
         """x in the network's type and shape (samples, *input_shape); the values are looked at on the CPU only."""

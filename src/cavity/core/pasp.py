@@ -114,9 +114,7 @@ def update(
     old_means, r = tuple(layer.moments.mean for layer in layers), state.reinforcement
     clamped, done = torch.zeros((), device=x.device, dtype=torch.int64), 0
     for done in range(1, method.iterations + 1):
-        before = [
-            layer._replace(rule=layer.rule._replace(reinforcement=r_l)) for layer, r_l in zip(layers, r, strict=True)
-        ]
+        before = [layer.reinforced(r_l) for layer, r_l in zip(layers, r, strict=True)]
         result = iterate(method.algorithm, method.sites, before, x, y, done < method.iterations, generator)
         layers, clamped = result.learnt.states, clamped + result.learnt.clamped
         r = annealed(r, method.reinforcement_step)

@@ -15,7 +15,7 @@ from torch import Tensor
 from cavity.core.algorithms.mf import MF
 from cavity.core.channels import Sign
 from cavity.core.messages import Preactivation
-from cavity.core.sweep import layer_up, sweep_up
+from cavity.core.sweep import sweep_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,13 +105,10 @@ def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
 
 def balance(network: Network, x: Tensor) -> None:
     """Start all thresholds, layer by layer, from what samples x make of the layers below."""
-    x, below = checked_inputs(network, x), None
-    for layer, site in zip(network.weighted(), network.sites, strict=True):
-        pre = layer_up(MF(), site, layer.state, x, below).pre
+    x, sites = checked_inputs(network, x), network.sites
+    for number, layer in enumerate(network.weighted(), start=1):
         if layer.threshold is not None:
-            layer.threshold.balance(pre)
-            pre = layer_up(MF(), site, layer.state, x, below).pre
-        below = pre
+            layer.threshold.balance(sweep_up(MF(), sites[:number], network.states()[:number], x)[-1].pre)
 
 
 def _finite(z: Tensor) -> Tensor:

@@ -98,6 +98,10 @@ class LayerState(NamedTuple):
         threshold = None if self.threshold is None else self.threshold.begin(rule.threshold or Rule())
         return self._replace(start=self.natural, down=None, memory=None, rule=rule, threshold=threshold)
 
+    def reinforced(self, r: float) -> LayerState:
+        """The state with that internal reinforcement."""
+        return self if self.rule.reinforcement == r else self._replace(rule=self.rule._replace(reinforcement=r))
+
     @property
     def begins(self) -> bool:
         """Whether this is the first iteration on its mini-batch."""

@@ -74,28 +74,23 @@ def iterate(
 
 
 def sweep_up(algorithm: Algorithm, sites: Sequence[Site], states: Sequence[LayerState], x: Tensor) -> list[Up]:
-    """Moments from the first layer to the last: x̂, Δ, then ω, V of each."""
+    """Moments from the first layer to the last: x̂, Δ, then ω, V of each, with what thresholds add to them."""
     ups: list[Up] = []
     below: Preactivation | None = None
     for site, state in zip(sites, states, strict=True):
-        ups.append(layer_up(algorithm, site, state, x, below))
+        unpooled = below
+        if below is not None and site.pooling is not None:
+            below = site.pooling.up(below)
+        inputs = Moments(x, None) if below is None else _inputs(site, state, below)
+        omega, V = algorithm.up(site, state, inputs, below), preactivation_variance(site, state.moments, inputs)
+        if site.threshold is not None and state.threshold is not None:
+            one = constant_input(omega)
+            omega = omega + algorithm.up(site.threshold, state.threshold, one, None)
+            V = V + preactivation_variance(site.threshold, state.threshold.moments, one)
+        V, count = floored(V, variance_floor(site, inputs, algorithm.variance_floor))
+        ups.append(Up(inputs, Preactivation(omega, V), below, count, unpooled))
         below = ups[-1].pre
     return ups
-
-
-def layer_up(algorithm: Algorithm, site: Site, state: LayerState, x: Tensor, below: Preactivation | None) -> Up:
-    """x̂ and Δ of one layer's inputs, from the (ω, V) below or for the first layer x itself, then its own ω and V."""
-    unpooled = below
-    if below is not None and site.pooling is not None:
-        below = site.pooling.up(below)
-    inputs = Moments(x, None) if below is None else _inputs(site, state, below)
-    omega, V = algorithm.up(site, state, inputs, below), preactivation_variance(site, state.moments, inputs)
-    if site.threshold is not None and state.threshold is not None:
-        one = constant_input(omega)
-        omega = omega + algorithm.up(site.threshold, state.threshold, one, None)
-        V = V + preactivation_variance(site.threshold, state.threshold.moments, one)
-    V, count = floored(V, variance_floor(site, inputs, algorithm.variance_floor))
-    return Up(inputs, Preactivation(omega, V), below, count, unpooled)
 
 
 def _inputs(site: Site, state: LayerState, below: Preactivation) -> Moments:

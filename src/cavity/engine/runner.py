@@ -136,6 +136,16 @@ class Runner:
         states_, clamped, largest = zip(*learnt, strict=True)
         return Learnt([one[0] for one in states_], torch.stack(clamped).sum(), torch.cat(largest))
 
+    def snapshot(self) -> tuple[int, list[tuple[Arithmetic, list[Arithmetic]]]]:
+        """What ``go_back`` takes: references, because a look replaces what it changes."""
+        return self.sweeps, [(choice.present, choice.recent) for choice in self.choices]
+
+    def go_back(self, before: tuple[int, list[tuple[Arithmetic, list[Arithmetic]]]]) -> None:
+        """As it was at a snapshot."""
+        self.sweeps, choices = before
+        for choice, (present, recent) in zip(self.choices, choices, strict=True):
+            choice.present, choice.recent = present, recent
+
     def state_dict(self) -> list[dict[str, Any]]:
         """What the next sweep needs to compute as this run would."""
         return [{"calls": self.sweeps, **choice.state_dict()} for choice in self.choices]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -133,6 +134,8 @@ SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
 THRESHOLD_PRECISION = 1.0
 
 
+@lru_cache(maxsize=1024)
 def scalar(number: float) -> Tensor:
-    """A 0-dimensional tensor, which takes the type of what it is multiplied with: a compiled step takes any."""
+    """A 0-dimensional tensor, which takes the type of what it is multiplied with: a compiled step takes any. Kept, because
+    making one takes as long as a small product; nobody changes it."""
     return torch.tensor(number, dtype=torch.float64)

@@ -156,23 +156,20 @@ class Trainer(Loop[StepInfo]):
         done = self.epoch * self._epoch_steps + self.batch
         return Place(min(1.0, done / self._run_steps), self._run_steps, self._epoch_steps, batch_size)
 
-    def rules(self, batch_size: int) -> list[Rule]:
-        """The numbers of each layer's next update, for a mini-batch of this size."""
-        planned = self.plan.rules([site.prior for site in self.method.sites], self.place(batch_size))
-        return [
-            rule._replace(reinforcement=r, focusing=self.focusing)
-            for rule, r in zip(planned, self.reinforcement, strict=True)
-        ]
+    def rules(self, place: Place) -> list[Rule]:
+        """The numbers of each layer's update at that place; internal reinforcement is the state's."""
+        planned = self.plan.rules([site.prior for site in self.method.sites], place)
+        return planned if self.focusing is None else [rule._replace(focusing=self.focusing) for rule in planned]
 
     def _snapshot(self) -> tuple[Any, ...]:
         counted = self.reinforcement, self._failed, self._clamped, self._entries
-        return *super()._snapshot(), self.net.snapshot(), self.runner.state_dict(), counted
+        return *super()._snapshot(), self.net.snapshot(), self.runner.snapshot(), counted
 
     def _go_back(self, before: tuple[Any, ...]) -> None:
         *position, layers, runner, counted = before
         super()._go_back(tuple(position))
         self.net.go_back(layers)
-        self.runner.load_state_dict(runner)
+        self.runner.go_back(runner)
         self.reinforcement, self._failed, self._clamped, self._entries = counted
 
     def _mine(self, x: Tensor, y: Tensor) -> Pair:
@@ -185,9 +182,10 @@ class Trainer(Loop[StepInfo]):
         with torch.no_grad():
             if self._unbalanced:
                 self._balance(x)
-            self.net.keep_posterior(self.plan.quenches(self.place(len(y))))
+            place = self.place(len(y))
+            self.net.keep_posterior(self.plan.quenches(place))
             state = State(self.net.states(), self.reinforcement)
-            state, info = update(self.method, state, self.rules(len(y)), x, y, self.generator, self.runner)
+            state, info = update(self.method, state, self.rules(place), x, y, self.generator, self.runner)
             self._write(state, info.largest)
         self.reinforcement = state.reinforcement
         if self.batch == 0:

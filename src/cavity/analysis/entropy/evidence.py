@@ -129,6 +129,10 @@ def _evidence(method: Algorithm, sites: Sequence[Site], point: FixedPoint, x: Te
 
 def checked(net: Network, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """x and y as message passing takes them; ValueError or TypeError says what is wrong."""
+    for number, site in enumerate(net.sites):
+        if site.threshold is not None or site.pooling is not None:
+            what = "thresholds" if site.pooling is None else "a pool below it"
+            raise ValueError(f"the free entropy knows weights and activations only, layer {number} has {what}")
     x, y = net.check_inputs(x), torch.as_tensor(y).to(net.device)
     net.output.check(y, len(x), net.outputs)
     net.output.check_values(y, net.outputs)

@@ -135,9 +135,9 @@ class _Walk:
         self, method: Algorithm, net: Network, x: Tensor, y: Tensor, iterations: int, damping: float, tolerance: float
     ) -> None:
         self.method, self.x, self.y, self.iterations, self.tolerance = method, x, y, iterations, tolerance
-        self.sites = tuple(
-            replace(site, channel=_hard(site.channel), below=site.below and _hard(site.below)) for site in net.sites
-        )
+        channels = [_hard(site.channel) for site in net.sites]
+        chain = zip(net.sites, [None, *channels[:-1]], channels, strict=True)
+        self.sites = tuple(replace(site, below=below, channel=channel) for site, below, channel in chain)
         self.reference = tuple(layer.point() for layer in net.weighted())
         self.weights = sum(layer.free_weights for layer in net.weighted())
         self.gamma, self.damping = math.nan, damping

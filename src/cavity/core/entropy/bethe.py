@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cavity.core.algorithms.bp import Cavities
 from cavity.core.algorithms.sums import row_chunks
+from cavity.core.channels.base import Activation
 from cavity.core.entropy.terms import Terms, factor_term, from_above, unmasked, weight_term
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
@@ -98,6 +99,7 @@ class _InputEdges:
         self.x = coupling.with_constant(coupling.gather(up.inputs.mean), 1.0).unsqueeze(1)
         if site.below is None:
             return
+        assert isinstance(site.below, Activation)
         assert below is not None
         assert state.down is not None
         B, A = state.down
@@ -112,6 +114,7 @@ class _InputEdges:
         """For what the factors have sent, B_k (rows, outputs, columns): moments per edge and sums (rows,)."""
         if self.below is None:
             return Moments(self.x[rows], None), sent.new_zeros(len(sent))
+        assert isinstance(self.below, Activation)
         coupling, (B, A) = self.coupling, self.down
         if A is not None:
             (m, sigma), g, gamma = self.moments, self.response.gradient[rows], self.response.curvature[rows]
