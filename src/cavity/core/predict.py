@@ -51,7 +51,7 @@ def _check_precision(network: Network) -> None:
     """Tails and differences need more digits than half precision has."""
     if network.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"message passing needs a network in float32 or float64, got {network.dtype}: use net.float()")
-    if torch.is_autocast_enabled(network.device.type):
+    if network.device.type != "meta" and torch.is_autocast_enabled(network.device.type):
         raise TypeError("message passing needs float32 or float64 throughout: leave torch.autocast")
 
 

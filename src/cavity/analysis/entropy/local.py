@@ -18,7 +18,7 @@ from torch import Tensor
 
 from cavity.analysis.entropy.evidence import DAMPING, ITERATIONS, TOLERANCE, Unreliable, check_numbers, checked
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.channels import Channel, GaussianOutput
+from cavity.core.channels import Activation, Channel, GaussianOutput
 from cavity.core.entropy import fixed_point, free_entropy
 from cavity.core.entropy.fixed_point import prior_state
 from cavity.core.messages import Fields
@@ -136,8 +136,9 @@ class _Walk:
     ) -> None:
         self.method, self.x, self.y, self.iterations, self.tolerance = method, x, y, iterations, tolerance
         channels = [_hard(site.channel) for site in net.sites]
-        chain = zip(net.sites, [None, *channels[:-1]], channels, strict=True)
-        self.sites = tuple(replace(site, below=below, channel=channel) for site, below, channel in chain)
+        below = [None, *(channel for channel in channels if isinstance(channel, Activation))]
+        chain = zip(net.sites, below, channels, strict=True)
+        self.sites = tuple(replace(site, below=under, channel=over) for site, under, over in chain)
         self.reference = tuple(layer.point() for layer in net.weighted())
         self.weights = sum(layer.free_weights for layer in net.weighted())
         self.gamma, self.damping = math.nan, damping
