@@ -13,9 +13,9 @@ of an estimator, or by a ``Trainer`` on tensors or on an iterable. What comes of
              stream, which has no end) by its most probable weights, and nothing was said
     CRASH    it ended in an error that is not documented
 
-The judge is scikit-learn's dummy, on predictions: it knows nothing of what the library watches. Fits that are in the
-file already are not run again, so that the command goes on where it was stopped. The exit status is 1 if there is a
-SILENT or a CRASH.
+The judge compares predictions with the mean or the most frequent class: it knows nothing of what the library watches.
+Fits that are in the file already are not run again, so that the command goes on where it was stopped. The exit status
+is 1 if there is a SILENT or a CRASH.
 """
 
 from __future__ import annotations

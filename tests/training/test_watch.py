@@ -23,7 +23,7 @@ FLAT = Constant(error=2.0, real=True)
         (DIGITS, [(3.0, 2.0, 0.1)], None),
         (DIGITS, [(91.0, 90.5, 2.3)], None),
         (DIGITS, [(3.0, 2.0, 0.1), (95.0, 95.0, 2.4)], "training error is 95.0 %, that of a constant 90.0 %"),
-        (DIGITS, [(95.0, 40.0, 1.0)], "of the most probable weights is 95.0 %"),
+        (DIGITS, [(95.0, 40.0, 1.0)], "most probable weights are of no use: their training error is 95.0 %"),
         (DIGITS, [(85.0, 85.0, 9.0)], "NLL of the training data is 9, that of a constant 2.3"),
         (DIGITS, [(3.0, 3.0, 9.0)], None),
         (DIGITS, [(20.0, 8.0, 0.4), (20.0, 12.0, 0.4)], None),
@@ -36,6 +36,7 @@ FLAT = Constant(error=2.0, real=True)
         (FLAT, [(1e200, 1e200, None)], "training error is 1e+200"),
         (FLAT, [(math.inf, math.inf, None)], "training error is inf"),
         (Constant(0.0, real=True), [(0.1, 0.1, None)], None),
+        (Constant(0.0, 0.0), [(40.0, 40.0, 0.5)], None),
     ],
 )
 def test_levels(constant: Constant, reached: list[tuple], said: str | None) -> None:

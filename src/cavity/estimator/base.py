@@ -198,7 +198,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         looked_at = order[:REMEMBERED]
         self.stream_.add(metrics.measure(self.network_, x[looked_at], y[looked_at]), y[looked_at])
         wrong = self.stream_.trouble()
-        self._complain(None if wrong is None else f"the stream is not learnt: {wrong}. {trainer.remedy}")
+        self._complain(None if wrong is None else f"{wrong}. {trainer.remedy}")
 
     def _complain(self, text: str | None) -> None:
         if text is not None:

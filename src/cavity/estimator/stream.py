@@ -57,4 +57,4 @@ class Stream:
         else:
             constant = Constant(100 * (1 - float(share.max())), float(torch.special.entr(share).sum()))
             error = 100 * loss
-        return trouble(constant, self.samples, [Level(error, error, nll)])
+        return trouble(constant, self.samples, [Level(error, error, nll)], "the stream is not learnt")

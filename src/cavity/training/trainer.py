@@ -332,7 +332,7 @@ class Trainer(Loop[StepInfo]):
         else:
             return None
         wrong = trouble(metrics.constant_of(self.net, y), len(y), reached)
-        return None if wrong is None else f"training has diverged: {wrong}. {self.remedy}"
+        return None if wrong is None else f"{wrong}. {self.remedy}"
 
     @property
     def remedy(self) -> str:

@@ -54,9 +54,13 @@ def levels(records: Iterable[EpochRecord]) -> list[Level]:
     ]
 
 
-def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str | None:
-    """What is wrong with a network that has ``reached`` these levels on ``samples`` training samples, in words."""
-    if not reached or (constant.real and constant.error == 0):
+def trouble(
+    constant: Constant, samples: float, reached: Sequence[Level], lead: str = "training has diverged"
+) -> str | None:
+    """What is wrong with a network that has ``reached`` these levels on ``samples`` training samples, in a sentence
+    that begins with ``lead`` unless the posterior is sound; None: nothing."""
+    # Beside a constant that is never wrong, every network looks bad.
+    if not reached or constant.error == 0:
         return None
     last, flat = reached[-1], _loss(constant, constant.error)
     # Comparisons are written so that NaN is trouble.
@@ -64,20 +68,20 @@ def trouble(constant: Constant, samples: float, reached: Sequence[Level]) -> str
     most, flat_words = flat + max(least, SIGMAS * noise), _words(constant, constant.error)
     posterior, point = (_words(constant, error) for error in (last.error_bayes, last.error))
     if not _loss(constant, last.error_bayes) <= most:
-        return f"the training error is {posterior}, that of a constant {flat_words}"
+        return f"{lead}: the training error is {posterior}, that of a constant {flat_words}"
     if not _loss(constant, last.error) <= most:
         return (
-            f"the training error of the most probable weights is {point}, that of a constant {flat_words}, and that of "
-            f"the posterior (method='bayes') {posterior}"
+            f"the most probable weights are of no use: their training error is {point}, that of a constant "
+            f"{flat_words}, and that of the posterior (method='bayes') {posterior}"
         )
     now, best = _loss(constant, last.error_bayes), min(_loss(constant, level.error_bayes) for level in reached)
     if constant.nll is not None and last.nll is not None and now > flat / 2:
         bound = (1 + LIKELIHOOD) * constant.nll + NATS / samples**0.5
         if not last.nll <= bound:
-            return f"the NLL of the training data is {last.nll:.3g}, that of a constant {constant.nll:.3g}"
+            return f"{lead}: the NLL of the training data is {last.nll:.3g}, that of a constant {constant.nll:.3g}"
     if now > best + LOST * (flat - best) + LUCK * noise:
         before = min(level.error_bayes for level in reached)
-        return f"the training error is {_words(constant, last.error_bayes)}, it had been {_words(constant, before)}"
+        return f"{lead}: the training error is {posterior}, it had been {_words(constant, before)}"
     return None
 
 

@@ -56,10 +56,10 @@ def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dic
         parent.send({"epoch": record.epoch, "value": value})
         trainer.stop = not parent.receive()
 
-    trainer = make_trainer(config, dataset, distributed=False)
-    # Trials are there to be compared: the bad ones need no words.
-    trainer.watch = False
     try:
+        trainer = make_trainer(config, dataset, distributed=False)
+        # Trials are there to be compared: the bad ones need no words.
+        trainer.watch = False
         history = trainer.fit(
             (dataset.x_train, dataset.y_train),
             epochs=config.epochs,
