@@ -136,6 +136,6 @@ THRESHOLD_PRECISION = 1.0
 
 @lru_cache(maxsize=1024)
 def scalar(number: float) -> Tensor:
-    """A 0-dimensional tensor, which takes the type of what it is multiplied with: a compiled step takes any. It is kept,
+    """A 0-dimensional tensor, which takes the type of what it is multiplied with: a compiled step takes any. Kept,
     because making one takes as long as a small product; nobody changes it."""
     return torch.tensor(number, dtype=torch.float64)
