@@ -75,7 +75,7 @@ def surroundings(method: str, seed: int, data: Dataset) -> dict[str, Any]:
     def error(flipped: Sequence[Tensor]) -> float:
         return 100 * float((net.output.predict(forward(net, flipped, x)) != y).float().mean())
 
-    around = cavity.entropy.local_entropy(net, x, y, DISTANCES, damping=0.8, iterations=300, tolerance=1e-3)
+    around = cavity.entropy.local_entropy(net, x, y, DISTANCES, damping=0.8)
     generator = torch.Generator().manual_seed(seed)
     energy = cavity.landscape.local_energy(error, weights, DISTANCES, repeats=DRAWS, generator=generator)
     return {

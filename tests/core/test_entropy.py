@@ -112,7 +112,7 @@ def test_networks_with_uncertain_activations() -> None:
         assert root_mean_square(errors[algorithm]) < 0.1 * root_mean_square(errors["mf"])
 
 
-@pytest.mark.parametrize("activation", ["relu", "leaky-relu"])
+@pytest.mark.parametrize("activation", ["relu", pytest.param("leaky-relu", marks=pytest.mark.slow)])
 def test_networks_with_certain_activations(activation: str) -> None:
     """Of 3-3-1 networks, where a sum of three units is no Gaussian yet: less than 0.6 of the error of taking samples
     as independent, which leaves out all learning. (With three hard signs in its place it would be no better.)"""
@@ -269,6 +269,7 @@ def test_derivatives_of_tap_are_the_means() -> None:
     assert derivatives((33, 1), 33, 9.0, "amp") < 1e-6
 
 
+@pytest.mark.slow
 def test_derivatives_of_tap_are_nearly_the_means_behind_a_hidden_layer() -> None:
     """AMP has terms of higher order there which no functional has: of order 1/N."""
     small, large = (derivatives((n, n // 3, 1), n, n / 6, "amp") for n in (9, 33))

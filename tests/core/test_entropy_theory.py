@@ -41,7 +41,7 @@ def test_the_theory_has_the_known_capacity() -> None:
     assert (capacity.entropy(2e-4) - capacity.entropy(1e-4)) / 1e-4 == pytest.approx(-np.log(2), abs=1e-3)
 
 
-@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("load", [0.1, pytest.param(0.3, marks=pytest.mark.slow), 0.5, 0.7])
 def test_random_labels(load: float) -> None:
     """The mean over instances within 4 of its standard errors; BP agrees with AMP on the same instance."""
     found = [entropy(*random_labels(load, seed), "amp") for seed in range(6)]
@@ -51,6 +51,7 @@ def test_random_labels(load: float) -> None:
     assert entropy(*random_labels(load, 0), "bp") == pytest.approx(found[0], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_entropy_vanishes_at_the_capacity() -> None:
     """A parabola through the mean entropies at four loads is zero near 0.83."""
     loads = np.array([0.4, 0.5, 0.6, 0.7])
@@ -60,7 +61,7 @@ def test_the_entropy_vanishes_at_the_capacity() -> None:
     assert float(nearest.real) == pytest.approx(capacity.capacity(), abs=0.03)
 
 
-@pytest.mark.parametrize("load", [0.5, 1.0, 1.2])
+@pytest.mark.parametrize("load", [0.5, *(pytest.param(load, marks=pytest.mark.slow) for load in (1.0, 1.2))])
 def test_a_teacher(load: float) -> None:
     """Below the threshold: the Bayes-optimal free entropy, within 4 standard errors over instances."""
     q_hat = theory.conjugate(load)

@@ -95,7 +95,7 @@ def _surroundings(
         guess = net.output.predict(forward(net, weights, x))
         return percent_wrong(guess, y.reshape(guess.shape))
 
-    around = local_entropy(net, x, y, distances, algorithm=algorithm, damping=0.8, tolerance=1e-3)
+    around = local_entropy(net, x, y, distances, algorithm=algorithm, damping=0.8)
     weights, generator = [layer.point() for layer in net.weighted()], torch.Generator().manual_seed(seed)
     energy = local_energy(error, weights, distances, repeats=DRAWS, generator=generator)
     return {

@@ -106,7 +106,7 @@ def test_on_the_whole_training_set_rho_is_as_strong():
     ("options", "message"),
     [
         ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
-        ({"objective": "speed"}, "objective must be one of error, error-bayes, nll, got 'speed'"),
+        ({"objective": "speed"}, "objective must be one of error, error-bayes, nll, evidence, got 'speed'"),
         ({"validation": 1.0}, "validation must be a share between 0 and 1"),
         ({"validation": 0.0001}, "leaves samples on both sides, got 0.0001 of 1438"),
         ({"config": tiny(damping=(0.8, 0.9))}, "damping is searched as one number"),

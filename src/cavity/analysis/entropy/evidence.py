@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.entropy import FixedPoint, fixed_point, free_entropy
+from cavity.core.entropy import FixedPoint, free_entropy, steady_point
 from cavity.core.entropy.bound import require_noise
 from cavity.core.entropy.fixed_point import prior_state
 from cavity.core.messages import Fields
@@ -85,7 +85,8 @@ def log_evidence(
         y: Labels, as ``Trainer.step`` takes them.
         algorithm: ``"bp"`` and ``"bpi"`` (Bethe), ``"amp"`` (TAP), ``"mf"`` (a lower bound; every channel needs noise).
         iterations: Of message passing, at most.
-        damping: The part of the old mean that stays in each of them.
+        damping: The part of the old mean that stays in each of them. What does not converge is tried twice more, with
+            half the step, 1 − damping.
         tolerance: Converged if no weight mean moves by more.
         batch_size: By the chain rule: the posterior of one mini-batch is the prior of the next. None: all at once.
     """
@@ -102,7 +103,7 @@ def log_evidence(
     ]
     parts: list[Evidence] = []
     for rows, labels in zip(torch.split(x, size), torch.split(y, size), strict=True):
-        point = fixed_point(method, sites, states, rows, labels, iterations, tolerance)
+        point = steady_point(method, sites, states, rows, labels, iterations, tolerance)
         parts.append(_evidence(method, sites, point, rows, labels))
         states = [
             prior_state(site, state.natural, state, damping) for site, state in zip(sites, point.states, strict=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 from cavity.analysis.entropy.evidence import DAMPING, ITERATIONS, TOLERANCE, Unreliable, check_numbers, checked
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.channels import Activation, Channel, GaussianOutput
-from cavity.core.entropy import fixed_point, free_entropy
+from cavity.core.entropy import free_entropy, steady_point
 from cavity.core.entropy.fixed_point import prior_state
 from cavity.core.messages import Fields
 from cavity.core.network import Network
@@ -90,7 +90,8 @@ def local_entropy(
         distances: Fractions of the weights, between 0 and 1.
         algorithm: ``"bp"``, ``"bpi"`` or ``"amp"``; mean field cannot count.
         iterations: Of message passing for each coupling, at most.
-        damping: The part of the old mean that stays in each of them.
+        damping: The part of the old mean that stays in each of them. What does not converge is tried twice more, with
+            half the step, 1 − damping.
         tolerance: Converged if no weight mean moves by more.
     """
     method, (x, y) = ALGORITHMS.make(algorithm), checked(net, x, y)
@@ -165,7 +166,7 @@ class _Walk:
         """log Z(γ), None if it is not known, and the overlap Σ w̃m/N."""
         self.states = tuple(map(self._coupled, self.states, self.sites, self.reference, [gamma] * len(self.sites)))
         self.gamma = gamma
-        point = fixed_point(self.method, self.sites, self.states, self.x, self.y, self.iterations, self.tolerance)
+        point = steady_point(self.method, self.sites, self.states, self.x, self.y, self.iterations, self.tolerance)
         self.states = point.states
         samples, weights = free_entropy(self.method, self.sites, point, self.x, self.y)
         log_z = float(samples.double().sum() + weights.double().sum())

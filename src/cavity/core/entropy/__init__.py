@@ -6,8 +6,8 @@
 variational bound of mean field.
 """
 
-from cavity.core.entropy.fixed_point import FixedPoint, fixed_point
+from cavity.core.entropy.fixed_point import FixedPoint, fixed_point, steady_point
 from cavity.core.entropy.forms import free_entropy
 from cavity.core.entropy.terms import Terms
 
-__all__ = ["FixedPoint", "Terms", "fixed_point", "free_entropy"]
+__all__ = ["FixedPoint", "Terms", "fixed_point", "free_entropy", "steady_point"]

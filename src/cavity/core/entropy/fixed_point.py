@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,9 @@ from cavity.core.entropy.terms import unmasked
 from cavity.core.messages import Fields, Moments
 from cavity.core.state import LayerState, Rule, Site
 from cavity.core.sweep import iterate
+
+#: How often message passing is tried again with more damping.
+RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,30 @@ def fixed_point(
         change = float(sum(moves) if any(move != move for move in moves) else max(moves))
         states, clamped = learnt.states, int(learnt.clamped)
     return FixedPoint(tuple(states), done, change, clamped, tolerance)
+
+
+def steady_point(
+    algorithm: Algorithm,
+    sites: Sequence[Site],
+    states: Sequence[LayerState],
+    x: Tensor,
+    y: Tensor,
+    iterations: int,
+    tolerance: float,
+) -> FixedPoint:
+    """``fixed_point``; where it has not converged, again from the prior with half the step, 1 − α, up to RETRIES
+    times."""
+    point = fixed_point(algorithm, sites, states, x, y, iterations, tolerance)
+    damping = states[0].rule.damping
+    for _ in range(RETRIES):
+        if point.converged or math.isnan(point.change):
+            break
+        damping = 0.5 * (1 + damping)
+        again = [_restarted(site, state, damping) for site, state in zip(sites, point.states, strict=True)]
+        point = fixed_point(algorithm, sites, again, x, y, iterations, tolerance)
+    return point
+
+
+def _restarted(site: Site, state: LayerState, damping: float) -> LayerState:
+    assert state.start is not None
+    return prior_state(site, state.start, state, damping)
