@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cavity.core.network import Network, mlp
     from cavity.core.pools import AveragePool, MaxPool
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
+    from cavity.core.whitening import Whitening
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
     from cavity.training.trainer import NonFiniteField, Trainer
     from cavity.training.watch import DivergenceWarning
@@ -61,6 +62,7 @@ __all__ = [
     "Step",
     "Ternary",
     "Trainer",
+    "Whitening",
     "__version__",
     "mlp",
     "network",
@@ -88,6 +90,7 @@ _HOME = {
     "cavity.core.network": ("Network", "mlp"),
     "cavity.core.pools": ("AveragePool", "MaxPool"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
+    "cavity.core.whitening": ("Whitening",),
     "cavity.training.trainer": ("NonFiniteField", "Trainer"),
     "cavity.training.watch": ("DivergenceWarning",),
 }

@@ -64,7 +64,7 @@ def test_named_architectures(name: str, shape: tuple[int, int, int]) -> None:
         ("conv:8:-3", "kernel of 'conv:8:-3' must be a whole number"),
         ("dense:99999999", "must be a whole number up to"),
         ("dense:", "must be a whole number"),
-        ("", "neither one of dense, conv, pool, average nor lenet or cnv"),
+        ("", "neither one of dense, conv, white, pool, average nor lenet or cnv"),
     ],
 )
 def test_what_is_impossible_is_refused(layers: str, reason: str) -> None:

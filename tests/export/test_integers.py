@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +14,9 @@ from hypothesis import strategies as st
 import cavity
 from cavity.analysis.metrics import class_index
 from cavity.export import ExportError, Inputs, Trained, describe
+from cavity.export.integers import _folded
 from cavity.packed import PackedNetwork
+from cavity.packed.description import Weights
 from export.helpers import KINDS, exact_classes, near_zero, network, samples, trained
 
 
@@ -103,3 +108,19 @@ def test_inputs_that_make_no_sense_are_refused() -> None:
         Inputs.real(0, 0)
     with pytest.raises(ValueError, match="equal lengths"):
         Inputs.real([0, 1], [1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_of_scores_decide_as_their_fractions_do(seed: int) -> None:
+    """Over all signs of seven inputs, for thresholds so small that sums are often equal without them."""
+    random = np.random.default_rng(seed)
+    w = random.choice([-1, 1], (6, 7))
+    biases = [Fraction(int(number), 8) for number in random.integers(-16, 17, 6)]
+    x = np.array(list(product((-1, 1), repeat=7)))
+    exact = [[int(row[k]) + biases[k] for k in range(6)] for row in x @ w.T]
+    compared = _folded(Weights(w > 0), biases, True)
+    scores = ((x @ w.T) << compared.shift) + compared.bias
+    assert scores.argmax(axis=1).tolist() == [max(range(6), key=lambda k: (row[k], -k)) for row in exact]
+    alone = _folded(Weights(w > 0), biases, False)
+    signs = (x @ w.T) + (0 if alone.bias is None else alone.bias) >= 0
+    assert signs.tolist() == [[number >= 0 for number in row] for row in exact]

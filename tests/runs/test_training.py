@@ -27,7 +27,7 @@ VARIANTS = {
         "dataset": "digits",
         "data_options": None,
         "hidden": None,
-        "layers": "conv:5:3,pool:2,dense:9",
+        "layers": "white:4:3,conv:5:3,pool:2,dense:9",
         "threshold": True,
         "augment": "flip,shift:1",
         "batch_size": 400,

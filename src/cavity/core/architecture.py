@@ -1,5 +1,6 @@
 """Networks in words: ``conv:64:5:2,pool:2,dense:501`` is read here, and every shape it leads to; torch is not needed.
 
+    white:COMPONENTS:KERNEL[:STRIDE]        whitened patches of the image, fixed; first only
     dense:UNITS                             every unit sees every input
     conv:CHANNELS:KERNEL[:STRIDE[:PADDING]] square kernels over an image
     pool:SIZE                               the largest unit of each window of SIZE by SIZE
@@ -25,9 +26,12 @@ NAMED = {
 KINDS = {
     "dense": (("units",), 1),
     "conv": (("channels", "kernel", "stride", "padding"), 2),
+    "white": (("components", "kernel", "stride"), 2),
     "pool": (("size",), 1),
     "average": (("size",), 1),
 }
+#: Kinds that have no weights to learn.
+FIXED = ("white", "pool", "average")
 #: Kinds that pool, which must follow units of an image.
 POOLING = ("pool", "average")
 #: No layer that anybody trains is larger, and memory is never asked for what a mistaken digit describes.
@@ -52,7 +56,7 @@ class Stage(NamedTuple):
             return (self.size,)
         if len(shape) != 3:
             raise ValueError("it needs an image (channels, height, width)")
-        if self.kind == "conv":
+        if self.kind in ("conv", "white"):
             sides = [(side + 2 * self.padding - self.kernel) // self.stride + 1 for side in shape[1:]]
             channels = self.size
         else:
@@ -62,10 +66,10 @@ class Stage(NamedTuple):
         return (channels, *sides)
 
     def weights(self, shape: Shape) -> int:
-        """Weights on inputs of that shape."""
+        """Weights on inputs of that shape, fixed ones included."""
         if self.kind == "dense":
             return self.size * math.prod(shape)
-        return self.size * shape[0] * self.kernel**2 if self.kind == "conv" else 0
+        return 0 if self.kind in POOLING else self.size * shape[0] * self.kernel**2
 
 
 def parse(layers: str) -> tuple[Stage, ...]:
@@ -79,6 +83,8 @@ def parse(layers: str) -> tuple[Stage, ...]:
     for before, stage in zip([None, *stages], stages, strict=False):
         if stage.kind in POOLING and (before is None or before.kind != "conv"):
             raise ValueError(f"layers: {stage.text} must follow a convolution")
+        if stage.kind == "white" and before is not None:
+            raise ValueError(f"layers: {stage.text} must come first")
     return tuple(stages)
 
 
@@ -110,7 +116,7 @@ def dense(hidden: Sequence[int]) -> str:
 
 def depth(layers: str) -> int:
     """Layers with weights, the readout included."""
-    return 1 + sum(stage.kind not in POOLING for stage in parse(layers))
+    return 1 + sum(stage.kind not in FIXED for stage in parse(layers))
 
 
 def needs_images(layers: str) -> bool:

@@ -12,6 +12,7 @@ from cavity.core.layer import Layer
 from cavity.core.network import Network, Part, usual_output, wants_threshold
 from cavity.core.pools import AveragePool, MaxPool
 from cavity.core.priors import PRIORS, Prior
+from cavity.core.whitening import Whitening
 
 
 def network(
@@ -32,8 +33,8 @@ def network(
 
     Args:
         layers: the layers below the readout, from the first to the last: ``conv:CHANNELS:KERNEL[:STRIDE[:PADDING]]``,
-            ``pool:SIZE`` (the largest of each window), ``average:SIZE``, ``dense:UNITS``; a name, "lenet" or "cnv"; or
-            "none".
+            ``pool:SIZE`` (the largest of each window), ``average:SIZE``, ``dense:UNITS``; first perhaps
+            ``white:COMPONENTS:KERNEL[:STRIDE]``, whitened patches; a name, "lenet" or "cnv"; or "none".
         input_shape: (channels, height, width) of images, or the number of inputs.
         outputs: units of the readout: one for each class, or a single one for a ±1 label.
         weights: a kind of weights or its name, for all layers.
@@ -52,13 +53,21 @@ def network(
     chain: list[Part] = []
     found = rows(layers, shape, outputs)
     for row in found:
+        if row.stage.kind == "white":
+            chain.append(Whitening(_image(row), row.stage.size, row.stage.kernel, row.stage.stride))
+            continue
         if row.stage.kind in POOLS:
             chain.append(POOLS[row.stage.kind](row.stage.size))
             continue
-        own = threshold and wants_threshold(prior, first=not chain, last=row is found[-1])
+        first = not any(isinstance(part, Layer) for part in chain)
+        own = threshold and wants_threshold(prior, first=first, last=row is found[-1])
         layer = Layer(_coupling(row, bias), prior, density=density, init=init, threshold=own)
         chain += [layer, activation]
     return Network([*chain[:-1], usual_output(outputs) if output is None else output], seed=seed)
+
+
+def _image(row: Row) -> tuple[int, int, int]:
+    return cast(tuple[int, int, int], row.takes)
 
 
 POOLS = {"pool": MaxPool, "average": AveragePool}
@@ -68,5 +77,4 @@ def _coupling(row: Row, bias: bool) -> Coupling:
     stage = row.stage
     if stage.kind == "dense":
         return Dense(math.prod(row.takes), stage.size, bias=bias)
-    image = cast(tuple[int, int, int], row.takes)
-    return Conv2d(image, stage.size, stage.kernel, stage.stride, stage.padding, bias=bias)
+    return Conv2d(_image(row), stage.size, stage.kernel, stage.stride, stage.padding, bias=bias)

@@ -18,19 +18,23 @@ from cavity.core.pools import Pool
 from cavity.core.priors import PRIORS, Prior
 from cavity.core.state import LayerState, Site
 from cavity.core.table import table
+from cavity.core.whitening import Whitening
 
-Part = Layer | Coupling | Activation | Pool | Output | str
+Part = Whitening | Layer | Coupling | Activation | Pool | Output | str
 
 
 class Network(nn.Module):
     """A chain of layers and channels, e.g. ``Network([Dense(64, 101), "sign", Dense(101, 10), "argmax"])``.
 
     Couplings are wrapped into a ``Layer`` with binary weights; activations and the output are channels or their names.
-    A pool may follow an activation.
+    A pool may follow an activation, and a fixed ``Whitening`` of images may come first.
     """
 
     def __init__(self, chain: Sequence[Part], *, seed: int = 0) -> None:
         super().__init__()
+        #: What prepares the inputs and is never learnt; None: nothing does.
+        self.front = chain[0] if chain and isinstance(chain[0], Whitening) else None
+        chain = chain if self.front is None else chain[1:]
         pools = [place for place, part in enumerate(chain) if isinstance(part, Pool)]
         alternating = [part for part in chain if not isinstance(part, Pool)]
         if len(alternating) < 2 or len(alternating) % 2:
@@ -44,6 +48,9 @@ class Network(nn.Module):
         #: What pools the units of each activation; None: nothing does.
         self.pools = _pools(chain, pools, len(self.activations))
         _check_chain(layers, self.activations, self.pools)
+        if self.front is not None and self.front.output_shape != layers[0].coupling.input_shape:
+            gives, takes = self.front.output_shape, layers[0].coupling.input_shape
+            raise ValueError(f"layer 0 takes inputs of shape {takes}, but the whitening gives {gives}")
         self.reset(seed)
 
     def __repr__(self) -> str:
@@ -74,13 +81,16 @@ class Network(nn.Module):
         return tuple(layer.state for layer in self.weighted())
 
     def balance(self, x: Tensor) -> None:
-        """Start the thresholds of every layer, from the first to the last, so that its units are balanced on samples x:
-        each preactivation is 0 on average. ``Trainer.fit`` does so before its first step."""
+        """Let samples x say how to begin: the filters of a whitening that has none yet, then the thresholds of every
+        layer, from the first to the last, such that each preactivation is 0 on average. ``Trainer.fit`` does so before
+        its first step."""
         predict.balance(self, x)
 
     @property
     def balanced(self) -> bool:
-        """Whether all thresholds, if there are any, have been started from data."""
+        """Whether whitening and thresholds, if there are any, have been started from data."""
+        if self.front is not None and not bool(self.front.fitted):
+            return False
         return all(bool(layer.threshold.balanced) for layer in self.weighted() if layer.threshold is not None)
 
     def keep_posterior(self, keep: bool) -> None:
@@ -89,8 +99,14 @@ class Network(nn.Module):
         for layer in self.weighted():
             layer.keep_posterior(keep)
 
+    def prepared(self, x: Tensor) -> Tensor:
+        """Checked inputs as the first layer takes them."""
+        return x if self.front is None else self.front(x)
+
     @property
     def input_shape(self) -> tuple[int, ...]:
+        if self.front is not None:
+            return self.front.input_shape
         return self.weighted()[0].coupling.input_shape
 
     @property

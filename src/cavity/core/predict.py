@@ -72,7 +72,7 @@ def forward(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
 
 def below_last(network: Network, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Inputs of the last layer, for known weights of the others."""
-    layers = network.weighted()
+    layers, x = network.weighted(), network.prepared(x)
     parts = zip(layers, weights, network.activations, network.pools, strict=False)
     for number, (layer, w, activation, pool) in enumerate(parts):
         z = layer.apply_known(w, x)
@@ -99,13 +99,17 @@ def point_preactivations(network: Network, x: Tensor) -> Tensor:
 def bayesian_preactivations(network: Network, x: Tensor) -> Preactivation:
     """ω and V of the last layer, (samples, outputs), from one sweep up with the current (m, σ)."""
     sites, states = network.sites, [layer.posterior for layer in network.weighted()]
-    tops = [sweep_up(MF(), sites, states, part)[-1].pre for part in torch.split(checked_inputs(network, x), BATCH)]
+    parts = torch.split(checked_inputs(network, x), BATCH)
+    tops = [sweep_up(MF(), sites, states, network.prepared(part))[-1].pre for part in parts]
     return Preactivation(*(_finite(torch.cat(parts)) for parts in zip(*tops, strict=True)))
 
 
 def balance(network: Network, x: Tensor) -> None:
-    """Start all thresholds, layer by layer, from what samples x make of the layers below."""
+    """Start the whitening, then all thresholds, layer by layer, from what samples x make of the layers below."""
     x, sites = checked_inputs(network, x), network.sites
+    if network.front is not None and not bool(network.front.fitted):
+        network.front.fit(x)
+    x = network.prepared(x)
     for number, layer in enumerate(network.weighted(), start=1):
         if layer.threshold is not None:
             layer.threshold.balance(sweep_up(MF(), sites[:number], network.states()[:number], x)[-1].pre)

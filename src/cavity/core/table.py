@@ -17,6 +17,8 @@ HEAD = ("layer", "gives", "weights", "products per sample")
 def table(net: Network) -> str:
     """One line for each layer, one for each activation with its pool, and the sums."""
     lines: list[Sequence[str]] = [HEAD, ("input", _shape(net.input_shape), "", "")]
+    if net.front is not None:
+        lines.append((f"whitening {_coupling(net.front.coupling)[5:]}", _shape(net.front.output_shape), "fixed", ""))
     weights = products = 0
     names = [*(activation.name for activation in net.activations), net.output.name]
     tops = zip(names, (*net.pools, None), strict=True)

@@ -30,7 +30,7 @@ from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
 from cavity.estimator.stream import REMEMBERED, Stream
 from cavity.runs.building import build_network, build_trainer
-from cavity.runs.config import Config
+from cavity.runs.config import Config, input_shape
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.recipes import TABLES
@@ -111,6 +111,9 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     damping: float | Sequence[float] | None = None
     inner_iterations: int = TABLES.inner_iterations
     bias: bool | None = None
+    threshold: bool = False
+    layers: str | None = None
+    image_shape: Sequence[int] | None = None
     density: float = 1.0
     init: float = TABLES.init
     standardize: bool = True
@@ -121,6 +124,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None = None
     verbose: bool = False
     network_: Network = field(init=False)
+    image_shape_: tuple[int, int, int] | None = field(init=False)
     n_features_in_: int = field(init=False)
 
     @abstractmethod
@@ -144,10 +148,17 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         prior = PRIORS.make(self.weights, "weights")
         # Real weights can set a threshold. A ±1 bias is one vote among many and makes their number even: none.
         bias = not prior.polarizes if self.bias is None else bool(self.bias)
-        config = Config(hidden=widths(self.hidden), bias=bias, density=self.density, init=self.init, seed=self.seed_)
-        self.network_ = build_network(
-            config, self.n_features_in_, outputs, weights=prior, activation=self.activation, output=output
+        config = Config(
+            hidden=widths(self.hidden) if self.layers is None else None,
+            layers=self.layers,
+            bias=bias,
+            threshold=bool(self.threshold),
+            density=self.density,
+            init=self.init,
+            seed=self.seed_,
         )
+        shape = input_shape(config, self.n_features_in_, self.image_shape_)
+        self.network_ = build_network(config, shape, outputs, weights=prior, activation=self.activation, output=output)
         self.n_steps_, self.n_epochs_ = 0, 0
         self.stream_ = Stream.of(None if isinstance(output, GaussianOutput) else outputs)
 
@@ -190,6 +201,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
         long a stream will be, so that nothing is annealed."""
+        if not self.network_.balanced:
+            self.network_.balance(x)
         trainer = self._trainer()
         order = torch.randperm(len(x), generator=trainer.generator)
         for index in torch.split(order, self._batch_size(len(x))):
@@ -235,11 +248,28 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_finite(np.abs(X) <= np.finfo(np.float32).max, "too large for float32")
         return torch.from_numpy(np.ascontiguousarray(X))
 
+    def _flat(self, X: ArrayLike, reset: bool) -> ArrayLike:
+        """Images (samples, channels, height, width) as rows, where ``layers`` may look at images; the first ones, or
+        ``image_shape``, say how large they are."""
+        if reset:
+            given = self.image_shape
+            if given is not None and len(given) != 3:
+                raise ValueError(f"image_shape must be (channels, height, width), got {given!r}")
+            self.image_shape_ = None if given is None else (int(given[0]), int(given[1]), int(given[2]))
+        if self.layers is None or np.ndim(X) != 4:
+            return X
+        images = np.asarray(X)
+        if reset:
+            self.image_shape_ = (images.shape[1], images.shape[2], images.shape[3])
+        elif images.shape[1:] != self.image_shape_:
+            raise ValueError(f"X must hold images of shape {self.image_shape_}, got {images.shape[1:]}")
+        return images.reshape(len(images), -1)
+
     def _checked(self, X: ArrayLike) -> Tensor:
         """Inputs of a prediction; ValueError for a wrong width or what is not finite."""
         check_is_fitted(self, "network_")
         refuse_masked(X=X)
-        array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        array = validate_data(self, self._flat(X, reset=False), dtype=np.float64, ensure_all_finite=False, reset=False)
         self._require_finite(np.isfinite(array), "NaN or infinity (inf)")
         return self._inputs(array)
 
@@ -252,7 +282,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def sample(self, n: int = 1, random_state: int | None = None) -> list[list[NDArray[np.float32]]]:
-        """``n`` draws of all weights from the posterior, each a list of (outputs, inputs [+ 1 bias]) arrays.
+        """``n`` draws of all weights from the posterior, each a list of (outputs, inputs [+ 1 bias] [+ 1 threshold]).
 
         ``predict_with(X, draw)`` predicts with one of them.
         """

@@ -44,6 +44,10 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     damping : how much of the old weight means is kept; one number, or one per layer.
     inner_iterations : message passing iterations per mini-batch.
     bias : whether units have a bias; None means only with Gaussian weights.
+    threshold : whether units have a real threshold, whatever the weights; it begins where the data balance them.
+    layers : instead of ``hidden``, what the network is made of, such as "conv:16:3,pool:2,dense:65" (docs/names.md). X
+        are then images (samples, channels, height, width), or rows.
+    image_shape : (channels, height, width) of images that are given as rows.
     density : fraction of the weights that exist.
     init : spread of the initial weights.
     standardize : whether to scale inputs to mean 0 and variance 1, with the statistics of the first call of ``fit`` or
@@ -136,6 +140,6 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[Any]]:
         refuse_masked(X=X, y=y)
-        array, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
+        array, labels = validate_data(self, self._flat(X, reset), y, dtype=np.float64, reset=reset)
         check_classification_targets(labels)
         return array, column_or_1d(labels, warn=True)

@@ -115,7 +115,7 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
 
     def _measured(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         refuse_masked(X=X, y=y)
-        array, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
+        array, target = validate_data(self, self._flat(X, reset), y, dtype=np.float64, y_numeric=True, reset=reset)
         return array, column_or_1d(target, warn=True, dtype=np.float64)
 
 

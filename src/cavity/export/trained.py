@@ -105,6 +105,8 @@ def require_exportable(net: Network, suffix: str = "", images: bool = False) -> 
     pools too; ``suffix`` ends the message on units."""
     if not isinstance(net, Network):
         raise ExportError(f"only networks trained by message passing can be exported, got a {type(net).__name__}")
+    if net.front is not None:
+        raise ExportError("the network begins with a whitening, whose filters are real numbers: it cannot be exported")
     for number, layer in enumerate(net.weighted()):
         if not images and not isinstance(layer.coupling, Dense):
             raise ExportError(

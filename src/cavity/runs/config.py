@@ -55,7 +55,8 @@ class Config(Options):
     layers: str | None = option(
         None,
         "layers below the readout instead of hidden, e.g. conv:64:5:2,pool:2,dense:501 "
-        "(conv:CHANNELS:KERNEL:STRIDE:PADDING, pool:SIZE, average:SIZE, dense:UNITS), or lenet, or cnv",
+        "(conv:CHANNELS:KERNEL:STRIDE:PADDING, pool:SIZE, average:SIZE, dense:UNITS; first perhaps "
+        "white:COMPONENTS:KERNEL:STRIDE), or lenet, or cnv",
     )
     algorithm: str = option(ANNEALED.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
     weights: str = option(ANNEALED.weights, "kind of weights", choices=WEIGHTS)

@@ -80,7 +80,8 @@ class Run:
         task, classes = checkpoint.task, len(checkpoint.task.classes)
         shape = input_shape(self.config, task.inputs, task.image_shape)
         wanted = free_weights(self.config, shape, classes)
-        held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
+        counted = (".field", "front.filters")
+        held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(counted))
         # Further weights would get no value, and their memory would be as large as anybody cared to write.
         if wanted > held:
             raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")

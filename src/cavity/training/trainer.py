@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -178,10 +179,12 @@ class Trainer(Loop[StepInfo]):
     def learn(self, x: Tensor, y: Tensor) -> StepInfo:
         """Message passing on one checked mini-batch, then write the new posterior. Where several processes train, x are
         the samples of this one and y the labels of all."""
-        self._require_memory(x)
         with torch.no_grad():
             if self._unbalanced:
                 self._balance(x)
+            x = self.net.prepared(x)
+        self._require_memory(x)
+        with torch.no_grad():
             place = self.place(len(y))
             self.net.keep_posterior(self.plan.quenches(place))
             state = State(self.net.states(), self.reinforcement)
@@ -195,13 +198,13 @@ class Trainer(Loop[StepInfo]):
 
     @torch.no_grad()
     def _balance(self, x: Tensor) -> None:
-        """Start the thresholds from x; of several processes, all begin with what the first has found."""
+        """Start whitening and thresholds from x; of several processes, all begin with what the first has found."""
         self._unbalanced = False
         if self.team is None or self.team.leads:
             self.net.balance(x)
         if self.team is not None:
             state = self.net.state_dict()
-            found = self.team.told(lambda: {name: state[name] for name in state if ".threshold." in name})
+            found = self.team.told(lambda: {name: state[name] for name in state if BEGUN.search(name)})
             self.net.load_state_dict(found, strict=False)
 
     def _require_memory(self, x: Tensor) -> None:
@@ -389,6 +392,8 @@ class Trainer(Loop[StepInfo]):
         self.runner.load_state_dict(state["evaluations"])
 
 
+#: What of a network's state the data say how to begin.
+BEGUN = re.compile(r"^front\.|\.threshold\.")
 #: Training samples from which thresholds are started.
 BALANCE_SAMPLES = 512
 #: Times that a posterior of real weights counts each sample where its variance is the error bar of a prediction. 15

@@ -59,6 +59,9 @@ SPECIAL: dict[str, Callable[..., cavity.Trainer]] = {
     "mask": lambda **o: cavity.Trainer(dense("ternary", density=0.5), "bpi", **o),
     "relu": lambda **o: cavity.Trainer(dense("gaussian", activation="relu", init=0.1), "amp", **o),
     "thresholds": lambda **o: cavity.Trainer(dense("binary", threshold=True), "bp", inner_iterations=2, **o),
+    "pooling": lambda **o: cavity.Trainer(
+        cavity.network("conv:5:3,pool:2", (1, 6, 6), CLASSES, threshold=True), "amp", inner_iterations=2, **o
+    ),
     "series": lambda **o: wide(3, **o),
     "chosen series": lambda **o: wide(None, **o),
 }
