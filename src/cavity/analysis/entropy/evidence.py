@@ -130,6 +130,8 @@ def _evidence(method: Algorithm, sites: Sequence[Site], point: FixedPoint, x: Te
 
 def checked(net: Network, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """x and y as message passing takes them; ValueError or TypeError says what is wrong."""
+    if net.front is not None:
+        raise ValueError("the free entropy knows weights and activations only, the network has a fixed first layer")
     for number, site in enumerate(net.sites):
         if site.threshold is not None or site.pooling is not None:
             what = "thresholds" if site.pooling is None else "a pool below it"
