@@ -6,7 +6,7 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,15 +24,22 @@ from cavity.analysis.uncertainty import draw_weights, predict_with
 from cavity.core.network import Network
 from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
+from cavity.estimator.tempering import FEWEST, choose_temperature
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
+from cavity.training.plans import Annealed
 from cavity.training.recipes import TABLES
+from cavity.training.schedules import Cosine
 from cavity.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from cavity.core.channels import Output
+
+
+#: The temperature is chosen after this part of the epochs, on samples held back until then.
+HELD_BACK = 0.7
 
 
 def positive(name: str, value: object) -> int:
@@ -68,6 +75,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     init: float = TABLES.init
     standardize: bool = True
     early_stopping: bool = False
+    calibrate: bool = True
     validation_fraction: float = 0.1
     patience: int = 5
     compile: bool | Literal["auto"] = False
@@ -115,22 +123,41 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         return TABLES.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
 
     def _train(self, x: Tensor, y: Tensor, labels: NDArray[Any] | None = None) -> None:
-        """All epochs, or as many as early stopping wants; then the best state if there was a validation set, which is
-        drawn by class where ``labels`` are given."""
-        train, held = self._held_out(len(x), labels)
-        validation = None if held is None else (x[held], y[held])
-        x, y = x[train], y[train]
-        batches, epochs = Batches(x, y, self._batch_size(len(x))), positive("epochs", self.epochs)
+        """All epochs, or as many as early stopping wants, and then the best state. Samples are held out for that, or
+        until the temperature is chosen, by class where ``labels`` are given."""
+        calibrates, epochs = self._calibrates(len(x)), positive("epochs", self.epochs)
+        train, held = self._held_out(len(x), labels, calibrates)
+        aside = None if held is None else (x[held], y[held])
         trainer = self._trainer()
-        best = KeepBest("test_nll", positive("patience", self.patience))
+        if self.early_stopping or aside is None:
+            self._fit(trainer, x[train], y[train], epochs, aside)
+        else:
+            plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
+            if isinstance(plan, Annealed):
+                trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
+            self._fit(trainer, x[train], y[train], first, None)
+            trainer.plan = plan
+        if calibrates and aside is not None:
+            choose_temperature(self.network_, *aside)
+        if trainer.epoch < epochs and not self.early_stopping:
+            self._fit(trainer, x, y, epochs, None)
+        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
+
+    def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: tuple[Tensor, Tensor] | None) -> None:
+        """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them."""
+        batches, best = Batches(x, y, self._batch_size(len(x))), KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
             listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
             self.history_ = trainer.fit(
-                (x, y), epochs=epochs, validation=validation, batch_size=batches.batch_size, callbacks=listeners
+                (x, y),
+                epochs=epochs,
+                validation=validation,
+                batch_size=batches.batch_size,
+                evaluate_every=1 if self.verbose or self.early_stopping else epochs,
+                callbacks=listeners,
             )
         best.restore(self.network_)
-        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
@@ -141,9 +168,16 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
 
-    def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    def _calibrates(self, samples: int) -> bool:
+        """Whether there is a temperature to choose, and enough samples to choose it."""
+        real = not self.network_.weighted()[-1].prior.polarizes
+        return self.calibrate and real and round(self.validation_fraction * samples) >= FEWEST
+
+    def _held_out(
+        self, samples: int, labels: NDArray[Any] | None, calibrates: bool
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
-        if not self.early_stopping:
+        if not (self.early_stopping or calibrates):
             return np.arange(samples), None
         held = max(1, round(self.validation_fraction * samples))
         if not 0 < self.validation_fraction < 1 or held >= samples:

@@ -74,7 +74,8 @@ class Annealed(Plan):
         discrete weights   e = κ RMS(m)/RMS(σH),  ρ = 1, damped by α;  in the quench ρ^steps = ``growth``, κ = ``cold``
         their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples;
                            if ``bounded``, e = κs min(T, RMS(m)/RMS(σH)) with the same T
-        real weights       e = κ min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often
+        real weights       e = κ' min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often,
+                           κ' = ``real_kappa``·s
     """
 
     kappa: float = 0.05
@@ -88,7 +89,8 @@ class Annealed(Plan):
     readout_samples: float = 1280.0
     #: For an output whose curvature stays: a given rate overshoots where units of one sign push in one direction.
     bounded: bool = False
-    count: float = 15.0
+    count: float = 20.0
+    real_kappa: float = 0.2
     precision: float = 6.0
     #: None is the cosine with a quench; anything else has no quench.
     schedule: Function | None = None
@@ -111,8 +113,8 @@ class Annealed(Plan):
         for number, prior in enumerate(priors):
             if not prior.polarizes:
                 horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-                kappa_real = scalar(self.kappa * max(s, self.floor))
-                rules.append(Rule(scalar(1.0), kappa_real, True, horizon, self.precision))
+                rate = self.real_kappa * max(s, self.floor)
+                rules.append(Rule(scalar(1.0), scalar(rate), True, horizon, self.precision))
             elif number == len(priors) - 1 and number > 0:
                 horizon = scalar(self.readout_samples / batch_size)
                 unbounded = self.readout_rate * max(s, self.readout_floor)
