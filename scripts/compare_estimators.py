@@ -1,9 +1,9 @@
 """``MessagePassingClassifier`` beside scikit-learn's ``MLPClassifier``, both with their defaults.
 
-Five folds of digits, wine, breast cancer, 20 classes (make_classification, 2,000 × 30, 10 informative) and a binary task
-(1,000 × 20); and 5,000 images of MNIST, tested on the 10,000 test images. Both models see standardised inputs. Every
-setting was chosen on other splits (seed 101) and other sets (generator seeds 11 and 12; other images of MNIST's training
-set) than those reported here. Fits alternate between the models; seconds are the processor's, on one thread.
+Five folds of digits, wine, breast cancer, 20 classes (make_classification, 2,000 × 30, 10 informative) and a binary
+task (1,000 × 20); and 5,000 images of MNIST, tested on the 10,000 test images. Both models see standardised inputs.
+Settings were chosen on other splits (seed 101) and other sets (generator seeds 11 and 12; other images of MNIST's
+training set) than those reported here. Fits alternate between the models; seconds are the processor's, on one thread.
 
     python scripts/compare_estimators.py                       # table, and docs/data/estimators.json with .md
     python scripts/compare_estimators.py --data wine --folds 3 --no-write
@@ -94,7 +94,10 @@ def compared(splits: Iterator[Split]) -> dict[str, dict[str, float]]:
             seconds[title] += time.process_time() - started
             found[title].append(fitted.predict_proba(X_test))
     truth = torch.from_numpy(np.concatenate(labels))
-    return {title: measured(torch.from_numpy(np.concatenate(p)), truth, seconds[title] / len(p)) for title, p in found.items()}
+    return {
+        title: measured(torch.from_numpy(np.concatenate(p)), truth, seconds[title] / len(p))
+        for title, p in found.items()
+    }
 
 
 def measured(p: torch.Tensor, labels: torch.Tensor, seconds: float) -> dict[str, float]:

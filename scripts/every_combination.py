@@ -6,8 +6,8 @@
 One hidden layer of 31 units, otherwise the defaults of the estimators, on at most 300 training samples. The seeds take
 turns with the algorithms: MF, AMP, BPI, BP, MF. A fit has failed if it ends in an error or predicts its own training
 data worse than a constant does (the largest class, or the mean). Records are lines of JSON; those that are there
-already are not run again, so that the command goes on where it was stopped. ``rival`` records compare the defaults (real
-weights, ReLU) with scikit-learn's MLPClassifier on up to 1,000 training samples and the rest.
+already are not run again, so that the command goes on where it was stopped. ``rival`` records compare the defaults
+(real weights, ReLU) with scikit-learn's MLPClassifier on up to 1,000 training samples and the rest.
 """
 
 from __future__ import annotations

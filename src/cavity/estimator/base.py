@@ -29,6 +29,7 @@ from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
+from cavity.training.loop import Pair
 from cavity.training.plans import Annealed
 from cavity.training.recipes import TABLES
 from cavity.training.schedules import Cosine
@@ -143,9 +144,10 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             self._fit(trainer, x, y, epochs, None)
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
 
-    def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: tuple[Tensor, Tensor] | None) -> None:
+    def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None) -> None:
         """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them."""
-        batches, best = Batches(x, y, self._batch_size(len(x))), KeepBest("test_nll", positive("patience", self.patience))
+        batches = Batches(x, y, self._batch_size(len(x)))
+        best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
             listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
@@ -171,7 +173,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _calibrates(self, samples: int) -> bool:
         """Whether there is a temperature to choose, and enough samples to choose it."""
         real = not self.network_.weighted()[-1].prior.polarizes
-        return self.calibrate and real and round(self.validation_fraction * samples) >= FEWEST
+        return self.calibrate and real and self.epochs > 1 and round(self.validation_fraction * samples) >= FEWEST
 
     def _held_out(
         self, samples: int, labels: NDArray[Any] | None, calibrates: bool

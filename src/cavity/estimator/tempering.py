@@ -1,8 +1,8 @@
-"""How sure a network of real weights may be: the temperature of its readout, chosen on samples that it was not trained on.
+"""How sure a network of real weights may be: the temperature of its readout, chosen on held-out samples.
 
 A posterior that counts every sample several times fits well and is too sure of itself on noisy data. Bayesian
 prediction takes that of the last layer to the power 1/T, which leaves the means alone and multiplies the variances by
-T.
+T. Where everything is fitted at once it may also be too modest, and T < 1.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch import Tensor
 from cavity.core.network import Network
 
 #: What is tried.
-TEMPERATURES = tuple(2.0**power for power in range(-3, 9))
+TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(-4, 13))
 #: log T is expected to be of this size: a few samples say little about it.
-EXPECTED = math.log(2)
+EXPECTED = math.log(1.5)
 #: With fewer held-out samples than this, T is 1.
 FEWEST = 10
 

@@ -89,7 +89,7 @@ class Annealed(Plan):
     readout_samples: float = 1280.0
     #: For an output whose curvature stays: a given rate overshoots where units of one sign push in one direction.
     bounded: bool = False
-    count: float = 20.0
+    count: float = 30.0
     real_kappa: float = 0.2
     precision: float = 6.0
     #: None is the cosine with a quench; anything else has no quench.

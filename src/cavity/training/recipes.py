@@ -63,7 +63,7 @@ TABLES = Recipe(
     "tables",
     "mf",
     "gaussian",
-    hidden=(101,),
+    hidden=(201,),
     activation="relu",
     epochs=20,
     usual_batch=1024,
