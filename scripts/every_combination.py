@@ -5,17 +5,20 @@
 
 One hidden layer of 31 units, otherwise the defaults of the estimators, on at most 300 training samples. The seeds take
 turns with the algorithms: MF, AMP, BPI, BP, MF. A fit has failed if it ends in an error or predicts its own training
-data worse than a constant does (the largest class, or the mean). Records are lines of JSON; those that are there
-already are not run again, so that the command goes on where it was stopped. ``rival`` records compare the defaults
-(real weights, ReLU) with scikit-learn's MLPClassifier on up to 1,000 training samples and the rest.
+data clearly worse than a constant does (the largest class, or the mean); it has learnt nothing if it is not clearly
+better. Clearly is by two standard errors of an accuracy, or by 0.05 in R². Records are lines of JSON; those that are
+there already are not run again, so that the command goes on where it was stopped. ``rival`` records compare the
+defaults (real weights, ReLU) with scikit-learn's MLPClassifier on up to 1,000 training samples and the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -73,7 +76,7 @@ def split(name: str, seed: int, samples: int) -> list[np.ndarray]:
 
 
 def combination(name: str, seed: int, weights: str, activation: str) -> Record:
-    """Scores of one fit on its training and test data: accuracy or R²; and what went wrong, None if nothing did."""
+    """Scores of one fit on its training and test data, accuracy or R²; or its error."""
     X, X_test, y, y_test = split(name, seed, SAMPLES)
     kind = cavity.MessagePassingClassifier if name in CLASSES else cavity.MessagePassingRegressor
     options = {"weights": weights, "activation": activation, "algorithm": ALGORITHMS[seed % len(ALGORITHMS)]}
@@ -82,9 +85,24 @@ def combination(name: str, seed: int, weights: str, activation: str) -> Record:
         model = kind(HIDDEN, random_state=seed, **options).fit(X, y)
         train, test = float(model.score(X, y)), float(model.score(X_test, y_test))
     except (ArithmeticError, RuntimeError) as error:
-        return {**record, "failure": f"{type(error).__name__}: {error}"}
-    constant = float(np.unique(y, return_counts=True)[1].max() / len(y)) if name in CLASSES else 0.0
-    return {**record, "train": train, "test": test, "failure": None if train >= constant else "worse than a constant"}
+        return {**record, "error": f"{type(error).__name__}: {error}"}
+    return {**record, "train": train, "test": test}
+
+
+@cache
+def constant(name: str, seed: int) -> tuple[float, float]:
+    """What a constant scores on the training data, and how far a score must be from it to differ clearly."""
+    if name in NUMBERS:
+        return 0.0, 0.05
+    y = split(name, seed, SAMPLES)[2]
+    share = float(np.unique(y, return_counts=True)[1].max() / len(y))
+    return share, 2 * (share * (1 - share) / len(y)) ** 0.5
+
+
+def lead(record: Record) -> float:
+    """How far the training score is above a constant's, in units of what is clear; −∞ for an error."""
+    score, clear = constant(record["data"], record["seed"])
+    return -math.inf if "error" in record else (record["train"] - score) / clear
 
 
 def rival(name: str, seed: int) -> Record:
@@ -113,14 +131,16 @@ def key(record: Record) -> tuple[Any, ...]:
 
 
 def table(records: Sequence[Record]) -> str:
-    """Markdown: for each set the fits, the failures, and the accuracy beside MLPClassifier's, mean over the seeds."""
-    lines = ["| data | fits | failures | real weights, ReLU | MLPClassifier |", "|---|---|---|---|---|"]
+    """Markdown: for each set the fits, those that failed or learnt nothing, and the accuracy beside MLPClassifier's."""
+    head = "| data | fits | failed | learnt nothing | real weights, ReLU % | MLPClassifier % |"
+    lines = [head, "|---" * (head.count("|") - 1) + "|"]
     for name in dict.fromkeys(record["data"] for record in records):
         own = [record for record in records if record["data"] == name]
         fits, rivals = [one for one in own if "rival" not in one], [one for one in own if "rival" in one]
         means = [f"{np.mean([one[who] for one in rivals]):.2f}" if rivals else "" for who in ("ours", "theirs")]
-        failures = sum(one["failure"] is not None for one in fits)
-        lines.append(f"| {name} | {len(fits)} | {failures} | {' | '.join(means)} |")
+        leads = [lead(one) for one in fits]
+        failed, idle = sum(one < -1 for one in leads), sum(-1 <= one < 1 for one in leads)
+        lines.append(f"| {name} | {len(fits)} | {failed} | {idle} | {' | '.join(means)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -138,7 +158,7 @@ def main() -> None:
         if which not in done:
             records.append(rival(*which) if len(which) == 2 else combination(*which))
             append_line(args.out, json.dumps(records[-1]))
-            if records[-1].get("failure"):
+            if "error" in records[-1]:
                 print(records[-1], flush=True)
     print(table(records))
 
