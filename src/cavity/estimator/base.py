@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Pair
 from cavity.training.plans import Annealed
-from cavity.training.recipes import TABLES
+from cavity.training.recipes import STREAMS, TABLES, Recipe
 from cavity.training.schedules import Cosine
 from cavity.training.trainer import Trainer
 
@@ -61,6 +61,8 @@ def widths(hidden: object) -> tuple[int, ...]:
 class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     """The common part; see ``MessagePassingClassifier`` for the parameters."""
 
+    #: What decides the mini-batches of a fit.
+    _recipe: ClassVar[Recipe] = TABLES
     hidden: Sequence[int] = TABLES.hidden
     _: KW_ONLY
     weights: str = TABLES.weights
@@ -120,8 +122,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             compile=self.compile,
         )
 
-    def _batch_size(self, samples: int) -> int:
-        return TABLES.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
+    def _batch_size(self, samples: int, recipe: Recipe) -> int:
+        return recipe.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
 
     def _train(self, x: Tensor, y: Tensor, labels: NDArray[Any] | None = None) -> None:
         """All epochs, or as many as early stopping wants, and then the best state. Samples are held out for that, or
@@ -146,7 +148,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None) -> None:
         """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them."""
-        batches = Batches(x, y, self._batch_size(len(x)))
+        batches = Batches(x, y, self._batch_size(len(x), self._recipe))
         best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
@@ -166,7 +168,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         long a stream will be, so that nothing is annealed."""
         trainer = self._trainer()
         order = torch.randperm(len(x), generator=trainer.generator)
-        for index in torch.split(order, self._batch_size(len(x))):
+        for index in torch.split(order, self._batch_size(len(x), STREAMS)):
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
 
@@ -176,7 +178,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         return self.calibrate and real and self.epochs > 1 and round(self.validation_fraction * samples) >= FEWEST
 
     def _held_out(
-        self, samples: int, labels: NDArray[Any] | None, calibrates: bool
+        self, samples: int, labels: NDArray[Any] | None, calibrates: bool = False
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
         if not (self.early_stopping or calibrates):

@@ -15,18 +15,19 @@ from torch import Tensor
 from cavity.core.network import Network
 
 #: What is tried.
-TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(-4, 13))
-#: log T is expected to be of this size: a few samples say little about it.
-EXPECTED = math.log(1.5)
+TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(-6, 13))
+#: log T is expected to be of this size for classes, where one wrong label outweighs many right ones, and for numbers.
+EXPECTED, EXPECTED_OF_NUMBERS = math.log(1.5), math.log(4)
 #: With fewer held-out samples than this, T is 1.
 FEWEST = 10
 
 
 @torch.no_grad()
 def choose_temperature(net: Network, x: Tensor, y: Tensor) -> None:
-    """Set T of the last layer to where log P(y | x, T) − ½(log T/EXPECTED)² is largest, x (samples, features)."""
-    readout = net.weighted()[-1]
-    scores = [_log_likelihood(net, x, y, T) - 0.5 * (math.log(T) / EXPECTED) ** 2 for T in TEMPERATURES]
+    """Set T of the last layer to where log P(y | x, T) − ½(log T/τ)² is largest, τ as expected; x (samples,
+    features)."""
+    readout, tau = net.weighted()[-1], EXPECTED_OF_NUMBERS if net.output.curvature_stays else EXPECTED
+    scores = [_log_likelihood(net, x, y, T) - 0.5 * (math.log(T) / tau) ** 2 for T in TEMPERATURES]
     readout.temper(TEMPERATURES[scores.index(max(scores))])
 
 

@@ -74,8 +74,7 @@ class Annealed(Plan):
         discrete weights   e = κ RMS(m)/RMS(σH),  ρ = 1, damped by α;  in the quench ρ^steps = ``growth``, κ = ``cold``
         their readout      e = ``readout_rate``·s,  T = ``readout_samples``/batch size: it counts that many samples;
                            if ``bounded``, e = κs min(T, RMS(m)/RMS(σH)) with the same T
-        real weights       e = κ' min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often,
-                           κ' = ``real_kappa``·s
+        real weights       e = κ min(T, RMS(m)/RMS(σD)),  T = ``count`` epochs: it counts every sample that often
     """
 
     kappa: float = 0.05
@@ -90,7 +89,6 @@ class Annealed(Plan):
     #: For an output whose curvature stays: a given rate overshoots where units of one sign push in one direction.
     bounded: bool = False
     count: float = 30.0
-    real_kappa: float = 0.2
     precision: float = 6.0
     #: None is the cosine with a quench; anything else has no quench.
     schedule: Function | None = None
@@ -104,7 +102,7 @@ class Annealed(Plan):
         schedule = self.schedule or (CONSTANT if steps is None else Cosine(end=1 - self.quench))
         s = schedule(t)
         shorter = batch_size / USUAL_BATCH if steps is None else USUAL_STEPS / steps
-        kappa = min(max(self.kappa * shorter**0.5, SMALLEST_STEP), LARGEST_STEP) * max(s, self.floor)
+        kappa = annealed = min(max(self.kappa * shorter**0.5, SMALLEST_STEP), LARGEST_STEP) * max(s, self.floor)
         rho = 1.0
         if self.quenches(place):
             assert steps is not None
@@ -113,8 +111,7 @@ class Annealed(Plan):
         for number, prior in enumerate(priors):
             if not prior.polarizes:
                 horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-                rate = self.real_kappa * max(s, self.floor)
-                rules.append(Rule(scalar(1.0), scalar(rate), True, horizon, self.precision))
+                rules.append(Rule(scalar(1.0), scalar(annealed), True, horizon, self.precision))
             elif number == len(priors) - 1 and number > 0:
                 horizon = scalar(self.readout_samples / batch_size)
                 unbounded = self.readout_rate * max(s, self.readout_floor)

@@ -69,6 +69,10 @@ TABLES = Recipe(
     usual_batch=1024,
     fewest_steps=2,
 )
+#: Regression needs more steps: a mean is never right enough.
+NUMBERS = replace(TABLES, name="numbers", fewest_steps=4)
+#: Streams, of which every sample is seen once, need smaller ones.
+STREAMS = replace(TABLES, name="streams", usual_batch=32, fewest_steps=16)
 #: Data sets for which the paper's network is too large.
 SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64)}
 
