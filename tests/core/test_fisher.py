@@ -8,7 +8,7 @@ from cavity.core.algorithms import ALGORITHMS
 from cavity.core.arithmetic import EXACT
 from cavity.core.messages import Fields, Moments, Preactivation
 from cavity.core.state import LayerState, Site, Up
-from cavity.core.sweep import layer_down
+from cavity.core.sweep import layer_down, sweep_up
 
 SAMPLES, OUTPUTS, INPUTS = 9, 5, 6
 
@@ -75,3 +75,33 @@ def test_every_kind_of_weight_and_unit_trains_without_diverging(weights, activat
         cavity.Trainer(net, algorithm).fit((x, y), epochs=8, batch_size=32)
         error = float((net.predict(x, "bayes") != y).double().mean())
         assert error < 0.25, (algorithm, error)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("weights", ["binary", "ternary"])
+def test_discrete_weights_under_a_gaussian_output_are_sent_the_bare_gradient(algorithm, weights):
+    """H = Σ x̂ g and G = 0, whatever the algorithm would add."""
+    x, y = normal(SAMPLES, INPUTS, seed=1).float(), normal(SAMPLES, seed=2).float()
+    net = cavity.mlp(INPUTS, (OUTPUTS,), 1, weights=weights, output="gaussian")
+    trainer = cavity.Trainer(net, algorithm, compile=False)
+    states = [state.begin(rule) for state, rule in zip(net.states(), trainer.rules(SAMPLES), strict=True)]
+    sites = trainer.method.sites
+    ups = sweep_up(trainer.method.algorithm, sites, states, x)
+    target = net.output.target(y, ups[-1].pre, None)
+    down = layer_down(trainer.method.algorithm, sites[1], states[1], ups[1], target, EXACT, False)
+    g = (y.unsqueeze(1) - ups[1].pre.mean) / (ups[1].pre.variance + net.output.noise)
+    torch.testing.assert_close(down.fields.field, g.T @ ups[1].inputs.mean)
+    assert down.fields.precision is None or not down.fields.precision.any()
+
+
+@pytest.mark.parametrize(("weights", "activation"), [("binary", "gate"), ("ternary", "relu")])
+@pytest.mark.parametrize("algorithm", ["mf", "bp"])
+def test_discrete_regressors_do_better_than_the_mean(weights, activation, algorithm):
+    """Each of these ended with predictions many times the target."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn((200, 6), generator=generator)
+    y = (x[:, :2].abs() @ torch.tensor([1.0, 0.5])) - 1.2
+    net = cavity.mlp(6, (31,), 1, weights=weights, activation=activation, output=cavity.GaussianOutput(0.3))
+    cavity.Trainer(net, algorithm, compile=False).fit((x, y / y.std()), epochs=10, batch_size=20, evaluate_every=10)
+    residual = y / y.std() - net.predict(x, "bayes").squeeze()
+    assert float(residual.square().mean()) < float((y / y.std()).square().mean())

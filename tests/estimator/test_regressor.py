@@ -73,7 +73,8 @@ def test_partial_fit_goes_on_from_the_posterior(friedman) -> None:
 def test_early_stopping_restores_the_best_noise_too() -> None:
     generator = np.random.default_rng(1)
     X, y = generator.normal(size=(120, 10)), generator.normal(size=120)
-    model = small(early_stopping=True, validation_fraction=0.3, patience=2, epochs=40).fit(X, y)
+    options = {"early_stopping": True, "validation_fraction": 0.3, "patience": 2, "epochs": 40}
+    model = small(calibrate=False, **options).fit(X, y)
     best = min(record.test_nll for record in model.history_)
     assert model.n_epochs_ < 40
     held = np.setdiff1d(np.arange(120), model._held_out(120, None)[0])

@@ -16,6 +16,12 @@ Here Γ⁺ = max(Γ, 0) and
 What is dropped, Δ(Γ − g²) and σ(Γ − g²), has expectation 0 under the model's own prediction: Σ_y ∂²Z(y)/∂ω² = 0 gives
 E_y[g²] = E_y[Γ]. Γ ≥ 0 for every log-concave output. By induction A ≥ 0 and λ > 0, and no floor
 acts. Discrete weights without λ keep the algorithm's own H.
+
+That H = D + mΣx̂²Γ is a message: right when it is sent once. A run sends it in every epoch. The exact gradient of log Z
+with respect to the mean of a ±1 weight is D + mΣx̂²(Γ − g²), on average D under the model's own prediction, so that the
+term mΣx̂²Γ alone makes weights certain of what they are already, and the more often the more. A label or an argmax ends
+that by itself: Γ vanishes on samples that are fitted. The Γ = 1/(V + ν) of a Gaussian output never does, and weights
+become certain whatever the data say. Under such an output discrete weights get the bare gradient, H = D and G = 0.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from cavity.core.state import LayerState, Site
 
 #: Names of a layer's second posterior.
 KEPT = ("kept_field", "kept_precision", "kept_mean", "kept_variance")
+#: Buffers that a layer may have or not.
+OPTIONAL = (*KEPT, "temperature")
 
 #: Layers with less than this part of their weights are evaluated by a list of them where all edges are gone through.
 SPARSE = 0.5
@@ -45,6 +47,8 @@ class Layer(nn.Module):
     kept_precision: Tensor | None
     kept_mean: Tensor | None
     kept_variance: Tensor | None
+    #: T, 0-dimensional: Bayesian prediction takes the posterior to the power 1/T; None is 1.
+    temperature: Tensor | None
     mask: Tensor | None
     #: The columns that the mask leaves to each unit, if they are few (``couplings.masks.free_columns``).
     columns: Tensor | None
@@ -76,7 +80,7 @@ class Layer(nn.Module):
         self.register_buffer("columns", None, persistent=False)
         self.register_buffer("mean", blank.clone())
         self.register_buffer("variance", blank.clone())
-        for name in KEPT:
+        for name in OPTIONAL:
             self.register_buffer(name, None)
         self.register_load_state_dict_post_hook(Layer._count)  # type: ignore[no-untyped-call]
 
@@ -150,7 +154,24 @@ class Layer(nn.Module):
 
     @property
     def posterior(self) -> LayerState:
-        """What Bayesian prediction uses: the posterior that was kept, or the present one."""
+        """What Bayesian prediction uses: the posterior that was kept, or the present one, to the power 1/T."""
+        learnt, T = self._learnt(), self.temperature
+        if T is None:
+            return learnt
+        (h, precision), (m, sigma) = learnt.natural, learnt.moments
+        assert precision is not None
+        assert sigma is not None
+        return learnt._replace(natural=Fields(h / T, precision / T), moments=Moments(m, sigma * T))
+
+    def temper(self, temperature: float) -> None:
+        """Let Bayesian prediction take the posterior of real weights to the power 1/T: the same means, T times the
+        variances."""
+        if self.prior.polarizes:
+            raise ValueError(f"only real weights keep their means when tempered, these are {self.prior.name}")
+        self.temperature = torch.tensor(float(temperature), device=self.field.device)
+
+    def _learnt(self) -> LayerState:
+        """The posterior before the weights were made certain, or the present one."""
         if self.kept_mean is None:
             return self.state
         assert self.kept_field is not None
@@ -164,7 +185,7 @@ class Layer(nn.Module):
             return
         buffers = self._buffers
         if not keep:
-            self.set_state(*self.posterior[:2])
+            self.set_state(*self._learnt()[:2])
         present = (*self.natural, *self.moments) if keep else (None,) * len(KEPT)
         buffers.update(zip(KEPT, present, strict=True))
         if self.threshold is not None:
@@ -172,7 +193,7 @@ class Layer(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Make room for a second posterior where the state has one, and drop it where it has none."""
-        for name in KEPT:
+        for name in OPTIONAL:
             saved = state_dict.get(prefix + name)
             self._buffers[name] = None if saved is None else torch.empty_like(saved, device=self.field.device)
         super()._load_from_state_dict(state_dict, prefix, *args)

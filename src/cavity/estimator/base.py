@@ -6,10 +6,10 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -29,15 +29,23 @@ from cavity.core.network import Network
 from cavity.core.priors import PRIORS
 from cavity.estimator.listeners import KeepBest, display
 from cavity.estimator.stream import REMEMBERED, Stream
+from cavity.estimator.tempering import FEWEST, choose_temperature
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.config import Config, input_shape
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
-from cavity.training.recipes import TABLES
+from cavity.training.loop import Pair
+from cavity.training.plans import Annealed
+from cavity.training.recipes import STREAMS, TABLES, Recipe
+from cavity.training.schedules import Cosine
 from cavity.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from cavity.core.channels import Output
+
+
+#: The temperature is chosen after this part of the epochs, on samples held back until then.
+HELD_BACK = 0.7
 
 
 def positive(name: str, value: object) -> int:
@@ -100,6 +108,8 @@ def _noise(network: Network) -> float | None:
 class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     """The common part; see ``MessagePassingClassifier`` for the parameters."""
 
+    #: What decides the mini-batches of a fit.
+    _recipe: ClassVar[Recipe] = TABLES
     hidden: Sequence[int] = TABLES.hidden
     _: KW_ONLY
     weights: str = TABLES.weights
@@ -118,6 +128,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     init: float = TABLES.init
     standardize: bool = True
     early_stopping: bool = False
+    calibrate: bool = True
     validation_fraction: float = 0.1
     patience: int = 5
     compile: bool | Literal["auto"] = False
@@ -175,28 +186,50 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             compile=self.compile,
         )
 
-    def _batch_size(self, samples: int) -> int:
-        return TABLES.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
+    def _batch_size(self, samples: int, recipe: Recipe) -> int:
+        return recipe.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
 
     def _train(self, x: Tensor, y: Tensor, labels: NDArray[Any] | None = None) -> None:
-        """All epochs, or as many as early stopping wants; then the best state if there was a validation set, which is
-        drawn by class where ``labels`` are given."""
-        train, held = self._held_out(len(x), labels)
-        validation = None if held is None else (x[held], y[held])
-        x, y = x[train], y[train]
-        batches, epochs = Batches(x, y, self._batch_size(len(x))), positive("epochs", self.epochs)
+        """All epochs, or as many as early stopping wants, and then the best state. Samples are held out for that, or
+        until the temperature is chosen, by class where ``labels`` are given."""
+        calibrates, epochs = self._calibrates(len(x)), positive("epochs", self.epochs)
+        train, held = self._held_out(len(x), labels, calibrates)
+        aside = None if held is None else (x[held], y[held])
         trainer = self._trainer()
         trainer.watch = False
+        if self.early_stopping or aside is None:
+            x, y = x[train], y[train]
+            best = self._fit(trainer, x, y, epochs, aside)
+        else:
+            plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
+            if isinstance(plan, Annealed):
+                trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
+            best = self._fit(trainer, x[train], y[train], first, None)
+            trainer.plan = plan
+        if calibrates and aside is not None:
+            choose_temperature(self.network_, *aside)
+        if trainer.epoch < epochs and not self.early_stopping:
+            best = self._fit(trainer, x, y, epochs, None)
+        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
+        self._complain(trainer.trouble(metrics.train_sample(x, y), best))
+
+    def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None) -> int | None:
+        """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them and say which."""
+        batches = Batches(x, y, self._batch_size(len(x), self._recipe))
         best = KeepBest("test_nll", positive("patience", self.patience))
         with display(self.verbose, epochs, len(batches)) as shown:
             # The best state comes first: the noise it keeps is the one that its NLL was measured with.
             listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
             self.history_ = trainer.fit(
-                (x, y), epochs=epochs, validation=validation, batch_size=batches.batch_size, callbacks=listeners
+                (x, y),
+                epochs=epochs,
+                validation=validation,
+                batch_size=batches.batch_size,
+                evaluate_every=1 if self.verbose or self.early_stopping else epochs,
+                callbacks=listeners,
             )
         best.restore(self.network_)
-        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
-        self._complain(trainer.trouble(metrics.train_sample(x, y), best.best_epoch or None))
+        return best.best_epoch or None
 
     def _pass_once(self, x: Tensor, y: Tensor) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
@@ -205,7 +238,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             self.network_.balance(x)
         trainer = self._trainer()
         order = torch.randperm(len(x), generator=trainer.generator)
-        for index in torch.split(order, self._batch_size(len(x))):
+        for index in torch.split(order, self._batch_size(len(x), STREAMS)):
             trainer.step(x[index], y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
         looked_at = order[:REMEMBERED]
@@ -218,9 +251,16 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             # Where ``fit`` or ``partial_fit`` was called.
             warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
-    def _held_out(self, samples: int, labels: NDArray[Any] | None) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    def _calibrates(self, samples: int) -> bool:
+        """Whether there is a temperature to choose, and enough samples to choose it."""
+        real = not self.network_.weighted()[-1].prior.polarizes
+        return self.calibrate and real and self.epochs > 1 and round(self.validation_fraction * samples) >= FEWEST
+
+    def _held_out(
+        self, samples: int, labels: NDArray[Any] | None, calibrates: bool = False
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
-        if not self.early_stopping:
+        if not (self.early_stopping or calibrates):
             return np.arange(samples), None
         held = max(1, round(self.validation_fraction * samples))
         if not 0 < self.validation_fraction < 1 or held >= samples:

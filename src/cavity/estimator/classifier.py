@@ -25,7 +25,7 @@ FEWEST_UNITS = 2
 class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # type: ignore[misc]
     """A network trained by message passing, for labels of any type.
 
-    The defaults suit tabular data: one hidden layer of 501 sign units with real (Gaussian) weights.
+    The defaults suit tabular data: one hidden layer of 101 ReLU units with real (Gaussian) weights.
     ``weights="binary"`` gives ±1 weights, which can be exported as bits. It suits wide data such as images, because a
     ±1 weight cannot ignore a noisy feature.
 
@@ -37,7 +37,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     algorithm : message passing by name. The cheapest is the default because with real weights and several epochs the
         others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
-    batch_size : samples per mini-batch; None means 32, fewer for small data sets and up to 128 for large ones.
+    batch_size : samples per mini-batch; None means half of the data, and 1024 at most; 32 at most in
+        ``partial_fit``.
     rho : the posterior is raised to this power to become the next prior; one number, or one per layer. None means 1 for
         Gaussian weights and in ``partial_fit``; else 0.9 for the last layer, and a value that polarises the weights
         within ``epochs`` for the others.
@@ -54,6 +55,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         ``partial_fit``.
     early_stopping : hold out ``validation_fraction`` of the samples, stop when their NLL has not improved for
         ``patience`` epochs, and keep the best epoch.
+    calibrate : with real weights, choose on ``validation_fraction`` of the samples how sure predictions are. They are
+        held back for the first part of the epochs only; nothing is chosen on fewer than 10 of them.
     compile : whether to use torch.compile; "auto" does if the run is long enough for it to pay.
     random_state : seed of the initial weights, the order of samples and the validation split.
     verbose : show the progress of ``fit``, with the time left.
@@ -61,8 +64,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_ (for data with column names), network_ (a ``cavity.Network``), scaler_
-    (a ``StandardScaler`` or None), history_ (one ``cavity.metrics.EpochRecord`` per epoch of ``fit``), n_steps_,
-    n_epochs_.
+    (a ``StandardScaler`` or None), history_ (one ``cavity.metrics.EpochRecord`` per epoch of ``fit``, with errors of
+    the last one only unless ``verbose`` or ``early_stopping``), n_steps_, n_epochs_.
     """
 
     classes_: NDArray[Any]

@@ -14,6 +14,7 @@ from torch import Tensor
 from cavity.core.channels import GaussianOutput
 from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, refuse_masked
 from cavity.training.callbacks import Callback, OnEpoch
+from cavity.training.recipes import NUMBERS
 
 #: Initial variance of the noise, as a fraction of the target's variance.
 FIRST_NOISE = 0.3
@@ -31,6 +32,8 @@ class MessagePassingRegressor(RegressorMixin, MessagePassingEstimator):  # type:
     Parameters and attributes are those of ``MessagePassingClassifier``, without classes. The target is standardised
     internally, and its noise is estimated during training: ``noise_`` is its standard deviation in units of y.
     """
+
+    _recipe = NUMBERS
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> MessagePassingRegressor:

@@ -26,7 +26,9 @@ from cavity.export.trained import ExportError
 
 #: The names of ω and V, both (samples, outputs).
 Gaussian = tuple[str, str]
-REACH_32, SPACING_32, POINTS_32 = (table[torch.float32] for table in (REACH, SPACING, POINTS))
+REACH_32 = REACH[torch.float32]
+#: One grid for all samples: the middle one.
+EVEN_POINTS = POINTS[1]
 
 
 def preactivations(g: Graph, net: Network, x: str) -> Gaussian:
@@ -112,9 +114,9 @@ def argmax_probabilities(g: Graph, net: Network, omega: str, V: str, *, name: st
     omega = _below_largest(g, omega)
     s = g.op("Sqrt", V)
     low, high = _ends(g, omega, s, REACH_32, np.float32)
-    step = g.op("Div", g.op("Sub", high, low), g.constant(POINTS_32 - 1, np.float32))
+    step = g.op("Div", g.op("Sub", high, low), g.constant(EVEN_POINTS - 1, np.float32))
     p = _grid(g, omega, s, low, step)
-    widest = g.op("Mul", g.op("ReduceMin", s, g.axes(1), keepdims=1), g.constant(SPACING_32, np.float32))
+    widest = g.op("Mul", g.op("ReduceMin", s, g.axes(1), keepdims=1), g.constant(SPACING, np.float32))
     hard = g.op("Transpose", g.op("NonZero", g.op("Squeeze", g.op("Greater", step, widest), g.axes(1))), perm=[1, 0])
     careful = _panels(g, g.op("GatherND", omega, hard), g.op("GatherND", V, hard), net.outputs)
     return g.op("ScatterND", p, hard, g.cast(careful, FLOAT), name=name)
@@ -137,7 +139,7 @@ def _normalized(g: Graph, p: str) -> str:
 
 def _grid(g: Graph, omega: str, s: str, low: str, step: str) -> str:
     """Sums over an even grid, with Π_{j≠k} Φ_j = exp(Σ_j log Φ_j − log Φ_k)."""
-    points = g.constant(np.arange(POINTS_32)[None], np.float32)
+    points = g.constant(np.arange(EVEN_POINTS)[None], np.float32)
     z = g.op("Unsqueeze", g.op("Add", low, g.op("Mul", step, points)), g.axes(2))
     wide = g.op("Unsqueeze", s, g.axes(1))
     a = g.op("Div", g.op("Sub", z, g.op("Unsqueeze", omega, g.axes(1))), wide)

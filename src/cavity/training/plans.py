@@ -91,7 +91,7 @@ class Annealed(Plan):
     readout_samples: float = 1280.0
     #: For an output whose curvature stays: a given rate overshoots where units of one sign push in one direction.
     bounded: bool = False
-    count: float = 15.0
+    count: float = 30.0
     precision: float = 6.0
     #: None is the cosine with a quench; anything else has no quench.
     schedule: Function | None = None
@@ -105,14 +105,14 @@ class Annealed(Plan):
         schedule = self.schedule or (CONSTANT if steps is None else Cosine(end=1 - self.quench))
         s = schedule(t)
         shorter = batch_size / USUAL_BATCH if steps is None else USUAL_STEPS / steps
-        kappa = min(max(self.kappa * shorter**0.5, SMALLEST_STEP), LARGEST_STEP) * max(s, self.floor)
+        kappa = annealed = min(max(self.kappa * shorter**0.5, SMALLEST_STEP), LARGEST_STEP) * max(s, self.floor)
         rho = 1.0
         if self.quenches(place):
             assert steps is not None
             kappa, rho = self.cold, self.growth ** (1 / max(1.0, self.quench * steps))
         rules = []
         horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-        real = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, horizon, self.precision)
+        real = Rule(scalar(1.0), scalar(annealed), True, horizon, self.precision)
         for number, prior in enumerate(priors):
             if not prior.polarizes:
                 rules.append(real)

@@ -396,9 +396,6 @@ class Trainer(Loop[StepInfo]):
 BEGUN = re.compile(r"^front\.|\.threshold\.")
 #: Training samples from which thresholds are started.
 BALANCE_SAMPLES = 512
-#: Times that a posterior of real weights counts each sample where its variance is the error bar of a prediction. 15
-#: fitted better and was too sure. Five was picked by the coverage on test splits of Friedman's functions and diabetes.
-REGRESSION_COUNT = 5.0
 
 
 def _plan(
@@ -413,8 +410,9 @@ def _plan(
     if rate == "auto" or (rate is None and rho is None and damping is None):
         if rho is not None or damping is not None:
             raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
-        plan = Annealed(schedule=factor)
-        return replace(plan, count=REGRESSION_COUNT, bounded=True) if net.output.curvature_stays else plan
+        # Real weights never become certain: nothing to quench.
+        quench = Annealed.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
+        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays)
     layers = len(net.layers)
     return Given(
         per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),

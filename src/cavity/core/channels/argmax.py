@@ -6,10 +6,11 @@ has no closed form. Four methods give φ = log Z and its derivatives:
 
 - ``quadrature`` the integral on twenty nodes (``contest.py``): to 1e-3 and better, at a twentieth of a step
 - ``exact``      the integral to the last digits, on hundreds of nodes (``winner.py``): more than the rest of a step
-- ``pairwise``   the paper's approach 2:  φ ≈ Σ_k log Φ((ω_* − ω_k)/√(V_k + V_*))
+- ``pairwise``   the paper's approach 2:  φ ≈ Σ_k log Φ((ω_* − ω_k)/√(V_k + V_*)), exact for two classes
 - ``sampled``    the paper's approach 1:  φ ≈ Σ_k log Φ((ω_* + ε√V_* − ω_k)/√V_k), one ε ~ 𝒩(0,1) per sample
 
-The classes of a sample are coupled, so g is not cavity-corrected.
+Two classes have the closed form, and ``quadrature`` takes it. The classes of a sample are coupled, so g is not
+cavity-corrected.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ArgMax(Output):
 
     def _answer(self, message: Target, pre: Preactivation) -> WinnerResponse:
         """φ (samples,), g and Γ (samples, classes)."""
-        if self.method == "quadrature":
+        if self.method == "quadrature" and pre.mean.shape[1] > 2:
             return contest_response(message.labels, pre)
         if self.method == "exact":
             return winner_response(message.labels, pre)
