@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from typing import Any, Literal
 
 import torch
@@ -18,11 +17,10 @@ from cavity.analysis import landscape, metrics
 from cavity.analysis.metrics import EpochRecord
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
-from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
-from cavity.core.state import Focusing, Rule, Site
+from cavity.core.state import Rule
 from cavity.engine import allocation
 from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
@@ -33,12 +31,19 @@ from cavity.training.augmentation import Augmentation
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
-from cavity.training.plans import CONSTANT, Annealed, Given, Place, Plan
-from cavity.training.recipes import PAPER
-from cavity.training.schedules import SCHEDULES, Function
+from cavity.training.plans import Given, Place
+from cavity.training.schedules import Function
+from cavity.training.settings import (
+    Numbers,
+    checked_focusing,
+    checked_tolerance,
+    make_plan,
+    per_layer,
+    require_visible,
+    sites_of,
+)
 from cavity.training.watch import DivergenceWarning, Level, Recent, levels, trouble
 
-Numbers = float | Sequence[float]
 Data = Pair | Iterable[Pair]
 
 
@@ -46,19 +51,6 @@ class NonFiniteField(FloatingPointError):
     """A field became NaN or infinite; the network still holds the state before that step.
 
     Devices other than the CPU are asked at the end of an epoch of ``fit``; until then the network does not change."""
-
-
-def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callable[[float], bool]) -> tuple[float, ...]:
-    """One number for all layers, or one for each, checked by ``good``."""
-    if not isinstance(value, Iterable | Real):
-        raise TypeError(f"{name} must be one number or {layers}, one for each layer, got {value!r}")
-    values = list(value) if isinstance(value, Iterable) else [value] * layers
-    if len(values) != layers:
-        raise ValueError(f"{name} must be one number or {layers}, one for each layer, got {len(values)}")
-    for number in values:
-        if not (isinstance(number, Real) and math.isfinite(number) and good(float(number))):
-            raise ValueError(f"{name} must be {allowed}, got {number!r}")
-    return tuple(float(number) for number in values)
 
 
 class Trainer(Loop[StepInfo]):
@@ -119,15 +111,15 @@ class Trainer(Loop[StepInfo]):
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
         #: What decides the numbers of each step.
-        self.plan = _plan(net, rate, schedule, rho, damping)
+        self.plan = make_plan(net, rate, schedule, rho, damping)
         self.method = Method(
             ALGORITHMS.make(algorithm),
-            _sites(net, self.plan.fisher),
+            sites_of(net, self.plan.fisher),
             int(inner_iterations),
-            _checked_tolerance(tolerance),
+            checked_tolerance(tolerance),
             step,
         )
-        self.focusing = _checked_focusing(focusing, net)
+        self.focusing = checked_focusing(focusing, net)
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
         #: The processes that train together, None where this is the only one.
@@ -291,7 +283,7 @@ class Trainer(Loop[StepInfo]):
             self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
         allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
         sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
-        _require_visible(sample)
+        require_visible(sample)
         trains = self.epoch < epochs
         if trains:
             self._note(sample)
@@ -398,74 +390,9 @@ BEGUN = re.compile(r"^front\.|\.threshold\.")
 BALANCE_SAMPLES = 512
 
 
-def _plan(
-    net: Network,
-    rate: Numbers | Literal["auto"] | None,
-    schedule: str | Function | None,
-    rho: Numbers | None,
-    damping: Numbers | None,
-) -> Plan:
-    """The plan that the arguments of a trainer ask for."""
-    factor = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
-    if rate == "auto" or (rate is None and rho is None and damping is None):
-        if rho is not None or damping is not None:
-            raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
-        # Real weights never become certain: nothing to quench.
-        quench = Annealed.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
-        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays)
-    layers = len(net.layers)
-    return Given(
-        per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
-        per_layer("rate", 1.0 if rate is None else rate, layers, ">= 0", lambda v: v >= 0),
-        per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
-        CONSTANT if factor is None else factor,
-    )
-
-
-def _sites(net: Network, fisher: bool) -> tuple[Site, ...]:
-    """The layers of ``net`` with the messages that the plan asks for."""
-    bare = fisher and net.output.curvature_stays
-    return tuple(site.sending(fisher, bare) for site in net.sites)
-
-
 def _choose(
     keep: Tensor, new: tuple[Tensor, Tensor | None], old: tuple[Tensor, Tensor | None]
 ) -> tuple[Tensor, Tensor | None]:
     """``new`` where the 0-dimensional ``keep`` is true, else ``old``, decided on the device."""
     second = None if new[1] is None or old[1] is None else torch.where(keep, new[1], old[1])
     return torch.where(keep, new[0], old[0]), second
-
-
-def _require_visible(sample: Pair | None) -> None:
-    """ValueError for data so small that the floor under variances hides them."""
-    largest, least = 0.0 if sample is None else float(sample[0].abs().max()), VARIANCE_FLOOR**0.5
-    if 0 < largest < least:
-        raise ValueError(
-            f"x must not be all below {least:g}, the largest of the training data is {largest:.3g}: standardise it"
-        )
-
-
-#: Replicas, and their coupling, beyond which nothing changes.
-LARGEST_FOCUSING = 1e6
-
-
-def _checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:
-    if focusing is None:
-        return None
-    replicas, gamma = focusing
-    if not (1 <= replicas <= LARGEST_FOCUSING and 0 <= gamma <= LARGEST_FOCUSING):
-        raise ValueError(
-            f"focusing must be (replicas >= 1, gamma >= 0), both at most {LARGEST_FOCUSING:g}, got {focusing}"
-        )
-    others = {layer.prior.name for layer in net.weighted()} - {"binary"}
-    if others:
-        raise ValueError(
-            f"focusing couples replicas of ±1 weights; the network has {', '.join(sorted(others))} weights"
-        )
-    return Focusing(replicas, gamma)
-
-
-def _checked_tolerance(tolerance: float | None) -> float | None:
-    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance must be None or a finite number > 0, got {tolerance}")
-    return tolerance

@@ -1,0 +1,94 @@
+"""What the arguments of a trainer mean: checked, and turned into a plan, the sites of its network and the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
+from typing import Literal
+
+from cavity.core.floors import VARIANCE_FLOOR
+from cavity.core.network import Network
+from cavity.core.state import Focusing, Site
+from cavity.training.loop import Pair
+from cavity.training.plans import CONSTANT, Annealed, Given, Plan
+from cavity.training.recipes import PAPER
+from cavity.training.schedules import SCHEDULES, Function
+
+Numbers = float | Sequence[float]
+#: Replicas, and their coupling, beyond which nothing changes.
+LARGEST_FOCUSING = 1e6
+
+
+def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callable[[float], bool]) -> tuple[float, ...]:
+    """One number for all layers, or one for each, checked by ``good``."""
+    if not isinstance(value, Iterable | Real):
+        raise TypeError(f"{name} must be one number or {layers}, one for each layer, got {value!r}")
+    values = list(value) if isinstance(value, Iterable) else [value] * layers
+    if len(values) != layers:
+        raise ValueError(f"{name} must be one number or {layers}, one for each layer, got {len(values)}")
+    for number in values:
+        if not (isinstance(number, Real) and math.isfinite(number) and good(float(number))):
+            raise ValueError(f"{name} must be {allowed}, got {number!r}")
+    return tuple(float(number) for number in values)
+
+
+def make_plan(
+    net: Network,
+    rate: Numbers | Literal["auto"] | None,
+    schedule: str | Function | None,
+    rho: Numbers | None,
+    damping: Numbers | None,
+) -> Plan:
+    """The plan that the arguments of a trainer ask for."""
+    factor = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
+    if rate == "auto" or (rate is None and rho is None and damping is None):
+        if rho is not None or damping is not None:
+            raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
+        # Real weights never become certain: nothing to quench.
+        quench = Annealed.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
+        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays)
+    layers = len(net.layers)
+    return Given(
+        per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
+        per_layer("rate", 1.0 if rate is None else rate, layers, ">= 0", lambda v: v >= 0),
+        per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
+        CONSTANT if factor is None else factor,
+    )
+
+
+def sites_of(net: Network, fisher: bool) -> tuple[Site, ...]:
+    """The layers of ``net`` with the messages that the plan asks for."""
+    bare = fisher and net.output.curvature_stays
+    return tuple(site.sending(fisher, bare) for site in net.sites)
+
+
+def require_visible(sample: Pair | None) -> None:
+    """ValueError for data so small that the floor under variances hides them."""
+    largest, least = 0.0 if sample is None else float(sample[0].abs().max()), VARIANCE_FLOOR**0.5
+    if 0 < largest < least:
+        raise ValueError(
+            f"x must not be all below {least:g}, the largest of the training data is {largest:.3g}: standardise it"
+        )
+
+
+def checked_focusing(focusing: tuple[float, float] | None, net: Network) -> Focusing | None:
+    if focusing is None:
+        return None
+    replicas, gamma = focusing
+    if not (1 <= replicas <= LARGEST_FOCUSING and 0 <= gamma <= LARGEST_FOCUSING):
+        raise ValueError(
+            f"focusing must be (replicas >= 1, gamma >= 0), both at most {LARGEST_FOCUSING:g}, got {focusing}"
+        )
+    others = {layer.prior.name for layer in net.weighted()} - {"binary"}
+    if others:
+        raise ValueError(
+            f"focusing couples replicas of ±1 weights; the network has {', '.join(sorted(others))} weights"
+        )
+    return Focusing(replicas, gamma)
+
+
+def checked_tolerance(tolerance: float | None) -> float | None:
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
+        raise ValueError(f"tolerance must be None or a finite number > 0, got {tolerance}")
+    return tolerance
