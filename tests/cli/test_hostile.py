@@ -30,6 +30,7 @@ KNOWN = [
     ("run", "checkpoint.safetensors", "link to a file", "train --quiet --resume run --epochs 2"),
     ("run", "checkpoint.safetensors", "pipe", "evaluate run"),
     ("run", "config.toml", "link to a pipe", "evaluate run"),
+    ("run", "tensorboard", "pipe", "train --quiet --config run/config.toml --out run --force"),
     (
         "results/initialization",
         "table.md",

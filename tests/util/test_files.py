@@ -135,6 +135,14 @@ def test_lines_are_added_to_no_other_file(folder, victim):
     assert not (folder / "not there").exists()
 
 
+def test_what_vanishes_while_it_is_looked_at_is_nothing(folder, monkeypatch):
+    """Another process may remove a file between two looks, as SQLite does with its journal."""
+    monkeypatch.setattr(os.path, "lexists", lambda path: True)
+    monkeypatch.setattr(Path, "exists", lambda path: True)
+    require_own(folder / "gone")
+    regular.require_replaceable(folder / "gone")
+
+
 def test_only_what_is_asked_for_is_made(folder):
     with pytest.raises(FileNotFoundError):
         open_own(folder / "f", "r+b", create=False)

@@ -171,4 +171,7 @@ def _clear(folder: Path) -> None:
     """Remove what an earlier run left; the checkpoint first, so that it is never beside a configuration not its own."""
     for name in (CHECKPOINT, METRICS, REPORT, ENTROPY, CONFIG):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
+    board = folder / TENSORBOARD
+    # rmtree opens whatever it is given, and would wait for a pipe.
+    if board.is_dir() and not board.is_symlink():
+        shutil.rmtree(board, ignore_errors=True)

@@ -6,6 +6,7 @@ Every check is made twice, by name and on what was opened: whoever exchanges the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -75,14 +76,16 @@ def require_regular(path: str | os.PathLike[str]) -> None:
 
 def require_own(path: Path, *, one_name: bool = True) -> None:
     """NotAFile unless there is nothing, or a file that can be written in place without changing any other."""
-    if os.path.lexists(path):
+    with contextlib.suppress(FileNotFoundError):
         _require(path, path.lstat(), one_name=one_name)
 
 
 def require_replaceable(path: Path) -> None:
     """NotAFile where a rename would put a file in the place of a pipe, a device or a folder, or of a link to one."""
+    # Nothing, or a link to nothing or to itself, can be replaced.
     if path.exists():
-        _require(path, path.stat())
+        with contextlib.suppress(FileNotFoundError):
+            _require(path, path.stat())
 
 
 def _checked(name: str, opened: int, *, one_name: bool = False) -> int:

@@ -7,6 +7,7 @@ with a seed of its own, so that a sweep of one job comes to the same trials whet
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import tempfile
 from collections.abc import Iterator
@@ -101,10 +102,11 @@ def _require_harmless(path: Path) -> None:
     journal = path.with_name(path.name + SQLITE[1])
     # The journal of a transaction on several data bases ends with the name of a file that is removed after a crash,
     # whatever file that is. Ours is only ever of one.
-    if journal.exists() and read_regular(journal).endswith(SEVERAL):
-        raise NotAFile(
-            errno.EINVAL, "belongs to several data bases, so it is not of this sweep: remove it", str(journal)
-        )
+    # Another process that writes makes and removes one all the time.
+    with contextlib.suppress(FileNotFoundError):
+        if read_regular(journal).endswith(SEVERAL):
+            reason = "belongs to several data bases, so it is not of this sweep: remove it"
+            raise NotAFile(errno.EINVAL, reason, str(journal))
 
 
 @contextmanager
