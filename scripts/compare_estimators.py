@@ -30,6 +30,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import cavity
 from cavity import data
@@ -135,6 +136,7 @@ def main() -> None:
     parser.add_argument("--no-write", action="store_true", help="print only")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    threadpool_limits(1)
     rows = json.loads(args.out.read_text()) if args.out.exists() and not args.no_write else []
     for name in args.data or DATA:
         if any(row["data"] == name for row in rows):
