@@ -197,37 +197,41 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         aside = None if held is None else (x[held], y[held])
         trainer = self._trainer()
         trainer.watch = False
-        if self.early_stopping or aside is None:
-            x, y = x[train], y[train]
-            best = self._fit(trainer, x, y, epochs, aside)
-        else:
-            plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
-            if isinstance(plan, Annealed):
-                trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
-            best = self._fit(trainer, x[train], y[train], first, None)
-            trainer.plan = plan
-        if calibrates and aside is not None:
-            choose_temperature(self.network_, *aside)
-        if trainer.epoch < epochs and not self.early_stopping:
-            best = self._fit(trainer, x, y, epochs, None)
+        with display(self.verbose, epochs, len(self._batches(x, y))) as shown:
+            if self.early_stopping or aside is None:
+                x, y = x[train], y[train]
+                best = self._fit(trainer, x, y, epochs, aside, shown)
+            else:
+                plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
+                if isinstance(plan, Annealed):
+                    trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
+                best = self._fit(trainer, x[train], y[train], first, None, shown)
+                trainer.plan = plan
+            if calibrates and aside is not None:
+                choose_temperature(self.network_, *aside)
+            if trainer.epoch < epochs and not self.early_stopping:
+                best = self._fit(trainer, x, y, epochs, None, shown)
         self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
         self._complain(trainer.trouble(metrics.train_sample(x, y), best))
 
-    def _fit(self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None) -> int | None:
+    def _batches(self, x: Tensor, y: Tensor) -> Batches:
+        return Batches(x, y, self._batch_size(len(x), self._recipe))
+
+    def _fit(
+        self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None, shown: list[Callback]
+    ) -> int | None:
         """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them and say which."""
-        batches = Batches(x, y, self._batch_size(len(x), self._recipe))
         best = KeepBest("test_nll", positive("patience", self.patience))
-        with display(self.verbose, epochs, len(batches)) as shown:
-            # The best state comes first: the noise it keeps is the one that its NLL was measured with.
-            listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
-            self.history_ = trainer.fit(
-                (x, y),
-                epochs=epochs,
-                validation=validation,
-                batch_size=batches.batch_size,
-                evaluate_every=1 if self.verbose or self.early_stopping else epochs,
-                callbacks=listeners,
-            )
+        # The best state comes first: the noise it keeps is the one that its NLL was measured with.
+        listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
+        self.history_ = trainer.fit(
+            (x, y),
+            epochs=epochs,
+            validation=validation,
+            batch_size=self._batches(x, y).batch_size,
+            evaluate_every=1 if self.verbose or self.early_stopping else epochs,
+            callbacks=listeners,
+        )
         best.restore(self.network_)
         return best.best_epoch or None
 
