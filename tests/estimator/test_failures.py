@@ -48,7 +48,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_fit_leaves_the_estimator_as_it_was(monkeypatch, kind: str, call: str, error) -> None:
     X, y = iris()
-    model = KINDS[kind]((5,), epochs=2, random_state=0).fit(X, y)
+    model = KINDS[kind]((5,), epochs=2, batch_size=16, random_state=0).fit(X, y)
     twin = pickle.loads(pickle.dumps(model))
     other = y if call == "partial_fit" else np.array([7, 8, 9, 10])[np.arange(len(y)) % 4]
     columns = slice(None) if call == "partial_fit" else slice(3)
@@ -66,7 +66,7 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(monkeypatch, kind: str, cal
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_first_fit_leaves_it_unfitted(monkeypatch, kind: str) -> None:
     X, y = iris()
-    model = KINDS[kind]((5,), epochs=2)
+    model = KINDS[kind]((5,), epochs=2, batch_size=16)
     before = set(vars(model))
     fail_in_step(monkeypatch, 3, FloatingPointError)
     with pytest.raises(FloatingPointError):
