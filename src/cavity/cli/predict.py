@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     from cavity.analysis.metrics import class_index
     from cavity.runs.folder import open_run
-    from cavity.runs.inputs import Samples, read_samples
+    from cavity.runs.inputs import Numbers, Samples, read_samples
     from cavity.util.files import write_whole
 
     opened = open_run(args.run)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     assert task is not None
     if args.input is None:
         x = opened.load_dataset().x_test
-        samples = Samples(x, [str(number) for number in range(len(x))])
+        samples = Samples(x, Numbers(len(x)))
     else:
         samples = read_samples(args.input, task)
     with torch.no_grad():

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
+from cavity.util.plain import from_json
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
@@ -146,12 +147,13 @@ def _lift(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _lower(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """``_lift`` undone."""
-    if isinstance(value, dict):
-        if value.keys() == {LIFTED}:
-            return tensors[value[LIFTED]]
-        return {key: _lower(item, tensors) for key, item in value.items()}
-    return [_lower(item, tensors) for item in value] if isinstance(value, list) else value
+    """``_lift`` undone, in place."""
+    if isinstance(value, dict) and value.keys() == {LIFTED}:
+        return tensors[value[LIFTED]]
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            value[key] = _lower(value[key], tensors)
+    return value
 
 
 def _plain(tensor: Tensor) -> Tensor:
@@ -173,14 +175,17 @@ def load_checkpoint(path: AnyPath) -> Checkpoint:
             raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was cut short")
         head = stream.read(size)
         metadata = _metadata(path, head)
-        body = stream.read()
+        stream.seek(0)
+        content = stream.read()
     digest = metadata.get("sha256", "")
     # A digest with anything but ASCII in it cannot even be looked for.
-    blanked = head.replace(_entry(digest), _entry(BLANK), 1) if digest.isascii() else head
-    if hashlib.sha256(length + blanked + body).hexdigest() != digest:
+    found = hashlib.sha256(length + (head.replace(_entry(digest), _entry(BLANK), 1) if digest.isascii() else head))
+    found.update(memoryview(content)[LENGTH_BYTES + size :])
+    if found.hexdigest() != digest:
         raise CheckpointError(f"{path}: its content does not match its SHA-256; it was cut short or altered")
+    del head
     try:
-        return _assembled(path, safetensors.torch.load(length + head + body), metadata)
+        return _assembled(path, safetensors.torch.load(content), metadata)
     except UNREADABLE as error:
         raise CheckpointError(f"{path}: is not a readable checkpoint: {error}") from error
 
@@ -188,7 +193,7 @@ def load_checkpoint(path: AnyPath) -> Checkpoint:
 def _metadata(path: Path, head: bytes) -> dict[str, str]:
     """The texts in the header, if it is one of ours."""
     try:
-        metadata = json.loads(head)["__metadata__"]
+        metadata = from_json(head)["__metadata__"]
         kind, version = metadata["format"], metadata["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was altered") from error
@@ -213,7 +218,7 @@ def _statistic(values: Tensor, inputs: int) -> Tensor:
 
 
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
-    about, task = json.loads(metadata["task"]), None
+    about, task = from_json(metadata["task"]), None
     if about is not None:
         inputs, shape = _size(about["inputs"]), about["image_shape"]
         shape = None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2]))
@@ -225,8 +230,8 @@ def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, st
     return Checkpoint(
         path=path,
         network={name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
-        trainer={**_lower(json.loads(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
-        config=json.loads(metadata["config"]),
+        trainer={**_lower(from_json(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
+        config=from_json(metadata["config"]),
         task=task,
     )
 

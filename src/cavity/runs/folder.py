@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.runs.config import Config, dense_weights, output_units
 from cavity.util.files import append_line, write_whole
+from cavity.util.plain import from_json
 
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
@@ -43,7 +44,7 @@ class Run:
         records: list[EpochRecord] = []
         for line in content.split(b"\n")[:-1]:
             try:
-                records.append(EpochRecord(**_checked(json.loads(line))))
+                records.append(EpochRecord(**_checked(from_json(line))))
             except (ValueError, TypeError, RecursionError) as error:
                 raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {error}") from error
         return records
@@ -77,8 +78,10 @@ class Run:
         assert checkpoint.task is not None
         inputs, classes = checkpoint.task.inputs, len(checkpoint.task.classes)
         wanted = dense_weights(self.config, inputs, classes)
-        held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(".field"))
-        # Further weights would get no value, and their memory would be as large as anybody cared to write.
+        fields = [tensor for name, tensor in checkpoint.network.items() if name.endswith(".field")]
+        # Further weights would get no value, and their memory would be as large as anybody cared to write; so would
+        # that of weights which a stranger wrote in fewer bytes than we do.
+        held = sum(tensor.numel() for tensor in fields if tensor.is_floating_point() and tensor.element_size() >= 4)
         if wanted > held:
             raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")
         net = build_network(self.config, inputs, output_units(self.config.output, classes))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cavity.studies.experiments.experiment import Cell, Record
 from cavity.util.files import only_writer, write_whole
+from cavity.util.plain import from_json
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Store:
         found = []
         for path in sorted(self.records_folder.glob("*.json")):
             try:
-                found.append(Record.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+                found.append(Record.from_dict(from_json(path.read_text(encoding="utf-8"))))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{path}: is not a record of an experiment: {error}") from error
         return [record for record in found if record.cell.scale == scale]
