@@ -36,8 +36,9 @@ def readers() -> dict[str, Callable[[str], Any]]:
 
     import cavity.packed
     from cavity import data
-    from cavity.runs import load_checkpoint, open_run, read_samples
+    from cavity.runs import Config, load_checkpoint, open_run, read_samples
     from cavity.runs.checkpoint import Task
+    from cavity.runs.folder import load_data
 
     if importlib.util.find_spec("pyarrow") is not None:
         importlib.import_module("pyarrow.parquet")
@@ -48,7 +49,7 @@ def readers() -> dict[str, Callable[[str], Any]]:
         return lambda path: read_samples(path, Task(inputs, ("a", "b"), shape, one, one))
 
     return {
-        "data": data.load,
+        "data": lambda path: load_data(Config(dataset=path)),  # ``data.load``, and the fingerprint for a run
         "samples-1": samples(1),
         "samples-2": samples(2),
         "samples-wide": samples(1_000_000),

@@ -49,14 +49,13 @@ def scan_parquet(path: Path, find: FindLabel, with_labels: bool) -> Columns:
             raise damaged(path, "has columns of the same name, or columns within columns")
         if not features or not rows:
             raise damaged(path, f"holds {rows} rows and {len(features)} features")
-        labelled = target is not None and with_labels
-        kept = [*features, target] if labelled else features
+        label = target if with_labels else None
+        kept = features if label is None else [*features, label]
         for unpacked in (8 * rows * len(names), _unpacked(path, metadata, kept)):
             check_expansion(path, path.stat().st_size, unpacked)
-        words = labelled and _holds_text(types[target])
-        options = {"metadata": metadata, "read_dictionary": [names[target]] if words else []}
-        with pq.ParquetFile(path, **options) as file:
-            return _read(path, file, [names[number] for number in features], names[target] if labelled else None)
+        texts = [names[label]] if label is not None and _holds_text(types[label]) else []
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
+            return _read(path, file, [names[number] for number in features], None if label is None else names[label])
 
 
 def _read(path: Path, file: Any, features: list[str], label: str | None) -> Columns:

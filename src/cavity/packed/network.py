@@ -21,9 +21,8 @@ WORDS_AT_ONCE = 1 << 17
 
 def _count_by_table(words: Words) -> NDArray[np.uint8]:
     """Bits set in each word, by a table of all 16-bit numbers; for NumPy 1."""
-    if words.dtype.itemsize == 1:
-        return _BITS_OF_SHORTS[words]
-    halves = _BITS_OF_SHORTS[np.ascontiguousarray(words).view(np.uint16)]
+    whole = words.astype(np.uint16) if words.dtype.itemsize == 1 else np.ascontiguousarray(words)
+    halves = _BITS_OF_SHORTS[whole.view(np.uint16)]
     counts: NDArray[np.uint8] = halves.reshape(*words.shape, -1).sum(axis=-1, dtype=np.uint8)
     return counts
 
