@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from cavity.cli.parser import add_data_changed
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``cavity report``."""
@@ -16,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where the page goes (default: RUN/report.html for one run, report.html here for several)",
     )
+    add_data_changed(parser)
     parser.add_argument("--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR")
 
 
@@ -25,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from cavity.report.page import write_page
     from cavity.runs import open_run
 
-    summaries = collect_all([open_run(path) for path in args.runs])
+    summaries = collect_all([open_run(path) for path in args.runs], args.data_changed)
     for summary in summaries:
         for note in summary.notes:
             print(f"{summary.name}: {note}", file=sys.stderr)

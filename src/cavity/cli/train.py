@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.cli.parser import UsageError
+from cavity.cli.parser import say as say_notes
 from cavity.runs.config import Config
 from cavity.runs.options import value_types
 
@@ -127,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
     # Of several processes one speaks.
     args.quiet = args.quiet or not session.leads
     say = (lambda text: None) if args.quiet else print
+    say_notes(session.notes if session.leads else ())
     if session.run.finished:
         say(f"{path} has done all its {epochs} epochs; --epochs moves the end")
         return 0

@@ -1,9 +1,9 @@
 """Checkpoints: one safetensors file with everything a run needs to go on exactly where it was.
 
 Tensors: ``network.…`` (field, precision, mean, variance, mask of each layer), ``generator`` and ``trainer.…`` (what an
-optimiser remembers, for baselines), ``mean`` and ``std`` of the data. Metadata: format, version, the configuration, the
-trainer's position and metrics, what the data are, and a SHA-256 of the whole file in which its own digits count as
-zeros. Nothing is ever unpickled.
+optimiser remembers, for baselines), ``mean`` and ``std`` of the data and ``data.…`` (codes of its samples). Metadata:
+format, version, the configuration, the trainer's position and metrics, what the data are, and a SHA-256 of the whole
+file in which its own digits count as zeros. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from cavity.data.fingerprint import Codes, Fingerprint
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
 from cavity.util.plain import from_json
@@ -62,10 +63,13 @@ class Task:
     image_shape: tuple[int, int, int] | None
     mean: Tensor
     std: Tensor
+    #: Which samples the network was trained on; None for generated data, and in what older versions wrote.
+    fingerprint: Fingerprint | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> Task:
-        return cls(dataset.n_features, dataset.classes, dataset.image_shape, dataset.mean, dataset.std)
+        shape, moments = dataset.image_shape, (dataset.mean, dataset.std)
+        return cls(dataset.n_features, dataset.classes, shape, *moments, dataset.fingerprint)
 
     def standardize(self, x: Tensor) -> Tensor:
         """Samples (samples, features) in their own units → as the network was trained on them."""
@@ -124,6 +128,14 @@ def save_checkpoint(
     if task is not None:
         tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
         about = {"inputs": task.inputs, "classes": task.classes, "image_shape": task.image_shape}
+        if task.fingerprint is not None:
+            about["labels"] = task.fingerprint.classes
+            parts = {"train": task.fingerprint.train, "test": task.fingerprint.test}
+            tensors |= {
+                f"data.{part}.{name}": torch.from_numpy(values)
+                for part, codes in parts.items()
+                for name, values in codes._asdict().items()
+            }
     texts = {"config": config or {}, "trainer": state, "task": about}
     metadata = {"format": FORMAT, "version": VERSION, "sha256": BLANK}
     metadata |= {name: json.dumps(value) for name, value in texts.items()}
@@ -217,6 +229,19 @@ def _statistic(values: Tensor, inputs: int) -> Tensor:
     return values
 
 
+def _fingerprint(classes: Any, tensors: Mapping[str, Tensor]) -> Fingerprint:
+    """The codes of the samples, if they are of the kinds and lengths that they must have."""
+    parts = []
+    for part in ("train", "test"):
+        rows, labels = (tensors[f"data.{part}.{name}"] for name in Codes._fields)
+        if (rows.dtype, labels.dtype) != (torch.int64, torch.int32) or not rows.ndim == labels.ndim == 1:
+            raise ValueError(f"the codes of the samples are of {rows.dtype} and {labels.dtype}")
+        if len(rows) != len(labels) or len(rows) == 0:
+            raise ValueError(f"there are codes of {len(rows)} samples and of {len(labels)} labels")
+        parts.append(Codes(rows.numpy(), labels.numpy()))
+    return Fingerprint(parts[0], parts[1], tuple(map(str, classes)))
+
+
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
     about, task = from_json(metadata["task"]), None
     if about is not None:
@@ -225,7 +250,8 @@ def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, st
         if shape is not None and math.prod(shape) != inputs:
             raise ValueError(f"images of shape {shape} do not have {inputs} pixels")
         mean, std = (_statistic(tensors[name], inputs) for name in ("mean", "std"))
-        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std)
+        known = _fingerprint(about["labels"], tensors) if "labels" in about else None
+        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std, known)
     prefix = "network."
     return Checkpoint(
         path=path,
