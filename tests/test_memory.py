@@ -15,7 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from cavity.packed.file import MAGIC, PREAMBLE, VERSION
+from cavity.packed.file import MAGIC, PREAMBLE
 from cavity.runs import train
 from memory import TABLE, peaks
 from packed.helpers import resealed
@@ -106,7 +106,7 @@ def layer(outputs: int, inputs: int, mask: bool = False, bias: bool = False) -> 
     return {"shape": [outputs, inputs], "mask": mask, "bias": bias}
 
 
-def network(groups: list, layers: list, body: bytes, classes: tuple = (), odd: str = ""):
+def network(groups: list, layers: list, body: bytes, classes: tuple = (), odd: str = "", version: int = 1):
     """A packed network with a checksum that fits, or with an ``odd`` header."""
     header = {
         "input": {"kind": "pixels", "groups": groups, "white": 255},
@@ -120,7 +120,7 @@ def network(groups: list, layers: list, body: bytes, classes: tuple = (), odd: s
     head = (odd or json.dumps(header, separators=(",", ":"))).encode()
 
     def write(path: Path) -> int:
-        return path.write_bytes(resealed(PREAMBLE.pack(MAGIC, VERSION, len(head)) + head + body))
+        return path.write_bytes(resealed(PREAMBLE.pack(MAGIC, version, len(head)) + head + body))
 
     return write
 
@@ -129,6 +129,9 @@ ROWS = 1 << 18
 PACKED = {
     "8 groups of one": network(
         [[1, 1]] * 8, [layer(ROWS, 8, True, True)], bytes(5 * ROWS) + b"\xff" * ROWS + bytes(ROWS)
+    ),
+    "thresholds": network(
+        [[1, 1]] * 8, [layer(ROWS, 8, bias=True) | {"shift": 16}], bytes(5 * ROWS) + bytes(4 * ROWS), version=2
     ),
     "2,048 groups of one": network(
         [[1, 1]] * 2048, [layer(4096, 2048, True)], bytes(4 * 4096) + bytes(1 << 20) + b"\xff" * (1 << 20)
