@@ -7,6 +7,7 @@ Of parquet, which pyarrow reads, it is ``PARQUET_TIMES``.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -201,6 +202,10 @@ def run_folders(run):
         config = run.config.replace(hidden=(hidden,), density=0.5).to_toml().encode()
         content = with_tensors(file, weights(dtype, 1000, hidden), task=task)
         yield "network", f"weights of {dtype}", {"config.toml": config, "checkpoint.safetensors": content}
+    ones = f"hidden = [{','.join('1' * 30_000)}]"
+    config = re.sub(r"hidden = \[.*?\]", ones, run.config.to_toml(), count=1, flags=re.DOTALL).encode()
+    content = with_tensors(file, weights(torch.float32, 1, 30_000), task=task | {"inputs": 1})
+    yield "network", "30,000 layers", {"config.toml": config, "checkpoint.safetensors": content}
     empty = {f"network.{i}": torch.zeros(0) for i in range(SIZE // 75)}
     yield "network", "empty tensors", {"checkpoint.safetensors": with_tensors(file, lambda tensors: tensors | empty)}
     small = {**dict.fromkeys(record), "epoch": 1, "seconds": 1, "polarization": [], "overlap": []}
