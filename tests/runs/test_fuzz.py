@@ -19,6 +19,7 @@ from PIL import Image
 
 import cavity
 import fuzzing
+from cavity.core.architecture import LARGEST
 from cavity.data import DataError
 from cavity.export import Trained, describe
 from cavity.report.collect import collect_all
@@ -129,9 +130,10 @@ def test_run_folders_with_a_checkpoint_of_a_stranger(whole, spoilt, choice):
 
 
 def test_a_configuration_that_asks_for_more_than_the_checkpoint_has(whole, spoilt):
-    """Of these weights not one would get a value; they would take 88 TB."""
-    path = spoilt("config.toml", whole.config.replace(hidden=(10**12,)).to_toml().encode())
-    with pytest.raises(CheckpointError, match=r"has 242 weights, config\.toml describes a network of 22000000000000"):
+    """Of these weights not one would get a value; they would take 4.4 TB."""
+    path = spoilt("config.toml", whole.config.replace(hidden=(LARGEST, LARGEST)).to_toml().encode())
+    wanted = 21 * LARGEST + LARGEST**2 + LARGEST
+    with pytest.raises(CheckpointError, match=rf"has 242 weights, config\.toml describes a network of {wanted}"):
         open_run(path).load_network()
 
 
