@@ -146,6 +146,11 @@ def test_ways_on_by_the_command_line(run, capsys, tmp_path):
         assert len(out.read_text().splitlines()) == samples_there + 1
         assert main(["report", str(run.path), "--data-changed", way]) == 0
         assert "5 are new" in (run.path / "report.html").read_text()
+        capsys.readouterr()
+        assert main(["entropy", str(run.path), "--data-changed", way, "--samples", "9", "--distances", "0.1"]) in (0, 1)
+        written = capsys.readouterr()
+        assert "9 samples" in written.out
+        assert "5 are new" in written.err
     assert main(["evaluate", str(run.path), "--data-changed", "original", "--dataset", str(table(run))]) == 2
 
 
