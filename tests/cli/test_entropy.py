@@ -54,6 +54,17 @@ def test_it_prints_writes_and_draws(run, capsys):
     assert {"local-entropy", "local-energy"} <= shown
 
 
+def test_links_in_the_place_of_what_it_writes(run, tmp_path):
+    victim = tmp_path / "victim"
+    for name in ("entropy.json", "entropy.png"):
+        victim.write_text("kept")
+        (run.path / name).unlink()
+        (run.path / name).symlink_to(victim)
+        assert main(["entropy", str(run.path), "--samples", "40", "--distances", "0.05,0.1"]) == 0
+        assert victim.read_text() == "kept"
+        assert not (run.path / name).is_symlink()
+
+
 def test_the_report_without_it(run, tmp_path):
     (run.path / "entropy.json").rename(tmp_path / "entropy.json")
     try:
@@ -71,9 +82,10 @@ def test_something_else_in_its_place(run, tmp_path, content):
         with pytest.raises(ValueError, match=r"entropy\.json: is not what cavity entropy writes"):
             read_entropies(run)
         values = json.loads(kept)
-        (run.path / "entropy.json").write_text(json.dumps({**values, "distances": [0.1, "x"]}))
-        with pytest.raises(ValueError, match="is not what"):
-            read_entropies(run)
+        for wrong in ([0.1, "x"], [0.1, 10**400], [0.1, float("nan")], [True, 0.1]):
+            (run.path / "entropy.json").write_text(json.dumps({**values, "distances": wrong}))
+            with pytest.raises(ValueError, match="is not what"):
+                read_entropies(run)
     finally:
         (run.path / "entropy.json").write_bytes(kept)
 

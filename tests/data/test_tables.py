@@ -79,8 +79,7 @@ def test_csv_that_is_not_text(tmp_path):
 
 def test_one_long_label_does_not_multiply(tmp_path):
     rows = [(1, "x" * 100_000), *((2, "y"),) * 5000]
-    with pytest.raises(DataError, match="bytes of content"):
-        data.load(write_csv(tmp_path / "t.csv", rows, ("a", "label")))
+    assert data.load(write_csv(tmp_path / "t.csv", rows, ("a", "label"))).classes == ("x" * 100_000, "y")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from cavity.analysis import landscape, metrics
 from cavity.data import DataNotFound
 from cavity.report import collect
 from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, summarize
+from cavity.runs.matching import Found
 
 
 @pytest.fixture(scope="module")
@@ -192,10 +193,11 @@ class FakeRun:
     def load_network(self) -> cavity.Network:
         return self.trained.net
 
-    def load_dataset(self) -> data.Dataset:
+    def find_data(self, data_changed: str | None) -> Found:
+        assert data_changed is None
         if self.error:
             raise self.error
-        return self.trained.dataset
+        return Found(self.trained.dataset)
 
 
 def test_runs_of_the_same_name_are_told_apart(trained):

@@ -19,11 +19,12 @@ from PIL import Image
 
 import cavity
 import fuzzing
+from cavity.core.architecture import LARGEST
 from cavity.data import DataError
 from cavity.export import Trained, describe
 from cavity.report.collect import collect_all
 from cavity.report.page import page
-from cavity.runs import CheckpointError, load_checkpoint, open_run, read_samples, train
+from cavity.runs import CheckpointError, load_checkpoint, open_run, read_samples, resume, train
 from cavity.runs.checkpoint import BLANK, LENGTH_BYTES, Task, _entry
 from fuzzing import altered, as_json, bounded, damaged
 from runs.helpers import tiny
@@ -129,9 +130,10 @@ def test_run_folders_with_a_checkpoint_of_a_stranger(whole, spoilt, choice):
 
 
 def test_a_configuration_that_asks_for_more_than_the_checkpoint_has(whole, spoilt):
-    """Of these weights not one would get a value; they would take 88 TB."""
-    path = spoilt("config.toml", whole.config.replace(hidden=(10**12,)).to_toml().encode())
-    with pytest.raises(CheckpointError, match=r"has 242 weights, config\.toml describes a network of 22000000000000"):
+    """Of these weights not one would get a value; they would take 4.4 TB."""
+    path = spoilt("config.toml", whole.config.replace(hidden=(LARGEST, LARGEST)).to_toml().encode())
+    wanted = 21 * LARGEST + LARGEST**2 + LARGEST
+    with pytest.raises(CheckpointError, match=rf"has 242 weights, config\.toml describes a network of {wanted}"):
         open_run(path).load_network()
 
 
@@ -211,6 +213,64 @@ def test_metrics(whole, spoilt, choice):
     path = spoilt("metrics.jsonl", content)
     records = fuzzing.attempt(lambda: open_run(path).records, errors=(ValueError,))
     assert records is None or len(records) == content.count(b"\n")
+
+
+@bounded(0.15)
+@given(st.data())
+def test_runs_that_go_on_from_where_a_stranger_says(whole, spoilt, choice):
+    header, body = taken_apart((whole.path / "checkpoint.safetensors").read_bytes())
+    about = header["__metadata__"]
+    about["trainer"] = choice.draw(altered(about["trainer"]))
+    path = spoilt("checkpoint.safetensors", put_together(header, body))
+    fuzzing.attempt(lambda: resume(path, epochs=3).records, errors=(ValueError,))
+
+
+ODD_STATES = {
+    "steps": [None, -1, "x", 10**30, 1.5],
+    "epoch": [None, -1, 7, 0, [], 2.0],
+    "batch": [None, -1, 99, 10**30, True],
+    "order_seed": [-1, 2**63, "x"],
+    "seconds": [float("inf"), float("nan"), -1, "x"],
+    "history": [[], None, [{}], [{"epoch": 1}]],
+    "reinforcement": [[], [1, 2, 3], ["x", "y"], [2.0, 2.0], None],
+    "clamped": [[], [1, -1], ["x", 1], None],
+    "evaluations": [[], None, [{}], [{"calls": -1, "series": None, "recent": []}] * 2],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in ODD_STATES for value in ODD_STATES[name]])
+def test_states_of_a_trainer_that_cannot_be(whole, spoilt, name, value):
+    header, body = taken_apart((whole.path / "checkpoint.safetensors").read_bytes())
+    header["__metadata__"]["trainer"][name] = value
+    path = spoilt("checkpoint.safetensors", put_together(header, body))
+    with pytest.raises(ValueError, match=r"does not fit|mini-batches of the epoch"):
+        resume(path, epochs=3)
+
+
+@pytest.mark.parametrize("init", [1e300, 1e-300])
+@pytest.mark.parametrize("weights", ["binary", "gaussian", "ternary"])
+def test_a_spread_that_no_number_holds(whole, spoilt, weights, init):
+    path = spoilt("config.toml", whole.config.replace(init=init, weights=weights).to_toml().encode())
+    with pytest.raises(ValueError, match="init must be"):
+        open_run(path).load_network()
+    with pytest.raises(ValueError, match="init must be"):
+        resume(path, epochs=3)
+
+
+@pytest.mark.parametrize("seconds", ["Infinity", "NaN", "-1", "1e999"])
+def test_times_that_cannot_be(whole, spoilt, seconds):
+    record = json.loads((whole.path / "metrics.jsonl").read_text().splitlines()[0])
+    text = json.dumps({**record, "seconds": "@"}).replace('"@"', seconds)
+    with pytest.raises(ValueError, match="seconds is"):
+        _ = open_run(spoilt("metrics.jsonl", f"{text}\n".encode())).records
+
+
+def test_homes_of_nobody(whole, spoilt):
+    config = whole.config.replace(dataset="~nosuchuser/x.csv", data_options=None)
+    path = spoilt("config.toml", config.to_toml().encode())
+    for use in (lambda: open_run(path).load_dataset(), lambda: resume(path, epochs=3)):
+        with pytest.raises(FileNotFoundError, match="~nosuchuser"):
+            use()
 
 
 @bounded(0.1)

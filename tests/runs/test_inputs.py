@@ -24,7 +24,7 @@ def test_tables_with_and_without_a_label(tmp_path):
         file.write_text(text)
         x, names = read_samples(file, TABLE)
         assert x.tolist() == STANDARD
-        assert names == ["0", "1"]
+        assert list(names) == ["0", "1"]
 
 
 def test_parquet(tmp_path):

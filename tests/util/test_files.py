@@ -411,7 +411,7 @@ ALLOWED = {
     ("data/npz.py", "open("),
     ("data/packing.py", "open("),
     ("engine/allocation.py", ".read_text("),
-    ("studies/bench/machine.py", ".read_text("),
+    ("studies/bench/table.py", ".read_text("),
     ("studies/sweep/study.py", ".read_bytes("),
     ("cli/__init__.py", "open("),
 }

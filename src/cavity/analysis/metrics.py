@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -75,6 +76,12 @@ def constant_of(net: Network, y: Tensor) -> Constant:
     return Constant(error, float(torch.special.entr(shares[0]).sum()) if len(shares) == 1 else None)
 
 
+#: What a record has one number of for each layer.
+LISTED = ("polarization", "overlap")
+#: Beyond it a float leaves out whole numbers.
+LARGEST_WHOLE = 1 << 53
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """One line of ``metrics.jsonl``; errors in percent, training errors on ``TRAIN_SAMPLES`` samples, seconds of
@@ -96,6 +103,34 @@ class EpochRecord:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_values(cls, values: Any) -> EpochRecord:
+        """A record from what ``as_dict`` gave, or a stranger wrote: ValueError or TypeError for anything else."""
+        if not isinstance(values, dict):
+            raise ValueError(f"it holds {type(values).__name__}, not names and values")
+        for name, value in values.items():
+            if name in LISTED:
+                good = isinstance(value, list) and all(map(is_number, value))
+            elif name == "epoch":
+                good = is_whole(value)
+            elif name == "seconds":
+                good = is_number(value) and 0 <= value < math.inf
+            else:
+                good = is_number(value) or value is None
+            if not good:
+                raise ValueError(f"{name} is {str(value)[:40]!r}")
+        return cls(**values)
+
+
+def is_whole(value: object) -> bool:
+    """A whole number that a float can be equal to."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
+
+
+def is_number(value: object) -> bool:
+    """NaN and infinity are numbers: a run that diverged has them."""
+    return isinstance(value, float) or is_whole(value)
 
 
 def percent_wrong(predicted: Tensor, y: Tensor) -> float:

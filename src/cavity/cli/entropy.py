@@ -16,6 +16,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from cavity.cli.output import say, say_notes
+from cavity.cli.parser import add_data_changed
 from cavity.runs.entropy import DISTANCES, EVIDENCE_SAMPLES, LOCAL_SAMPLES
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--samples", type=int, metavar="N", help=f"training samples at most (default: {usual})")
     add("--distances", type=fractions, default=DISTANCES, metavar="X,X", help="fractions of flipped weights")
     add("--algorithm", choices=("bp", "bpi", "amp"), default="bp", help="for the local entropy (default: bp)")
+    add_data_changed(parser)
     add("--json", action="store_true", help="print one JSON object instead of a table")
 
 
@@ -47,15 +50,18 @@ def run(args: argparse.Namespace) -> int:
     from cavity.report.entropy import save_picture
     from cavity.runs.entropy import ENTROPY, entropies, write_entropies
     from cavity.runs.folder import open_run
+    from cavity.util.regular import read_regular
 
     opened = open_run(args.run)
-    found = entropies(opened, samples=args.samples, distances=args.distances, algorithm=args.algorithm)
+    data = opened.find_data(args.data_changed)
+    say_notes(data.notes)
+    found = entropies(opened, data.dataset, samples=args.samples, distances=args.distances, algorithm=args.algorithm)
     write_entropies(opened, found)
     paths = [opened.path / ENTROPY, *save_picture(found, opened.path)]
     if args.json:
-        print((opened.path / ENTROPY).read_text(), end="")
+        print(read_regular(opened.path / ENTROPY).decode(), end="")
     else:
-        print("\n".join([*lines(found), "written: " + ", ".join(map(str, paths))]))
+        say("\n".join([*lines(found), "written: " + ", ".join(map(str, paths))]))
     return NOT_CONVERGED if found.evidence is None or None in found.local_entropy else 0
 
 

@@ -47,3 +47,11 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a positive whole number, got {text!r}")
     return int(text)
+
+
+def add_data_changed(parser: argparse.ArgumentParser) -> None:
+    """The option of all commands that measure a run on its own data."""
+    kept = "original: what is left of its test set; unseen: all samples that it was not trained on"
+    parser.add_argument(
+        "--data-changed", choices=("original", "unseen"), help=f"go on where the run's data have changed with {kept}"
+    )

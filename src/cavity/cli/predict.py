@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cavity.cli.output import say
+from cavity.cli.output import say, say_notes
+from cavity.cli.parser import UsageError, add_data_changed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run's folder")
     kinds = ".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them"
     parser.add_argument("--input", metavar="FILE", help=f"{kinds}; without it, the run's own test set")
+    add_data_changed(parser)
     parser.add_argument("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
 
 
@@ -40,15 +42,19 @@ def run(args: argparse.Namespace) -> int:
 
     from cavity.analysis.metrics import class_index
     from cavity.runs.folder import open_run
-    from cavity.runs.inputs import Samples, read_samples
+    from cavity.runs.inputs import Numbers, Samples, read_samples
+    from cavity.runs.matching import find_data
     from cavity.util.files import write_whole
 
     opened = open_run(args.run)
     net, task = opened.load_network(), opened.load_checkpoint().task
     assert task is not None
     if args.input is None:
-        x = opened.load_dataset().x_test
-        samples = Samples(x, [str(number) for number in range(len(x))])
+        found = find_data(opened, args.data_changed)
+        say_notes(found.notes)
+        samples = Samples(found.dataset.x_test, Numbers(len(found.dataset.x_test)))
+    elif args.data_changed is not None:
+        raise UsageError("--data-changed is about the run's own data: it does not go with --input")
     else:
         samples = read_samples(args.input, task)
     with torch.no_grad():

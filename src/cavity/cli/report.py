@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from cavity.cli.output import say
+from cavity.cli.parser import add_data_changed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where the page goes (default: RUN/report.html for one run, report.html here for several)",
     )
+    add_data_changed(parser)
     parser.add_argument("--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR")
 
 
@@ -27,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from cavity.report.page import write_page
     from cavity.runs import open_run
 
-    summaries = collect_all([open_run(path) for path in args.runs])
+    summaries = collect_all([open_run(path) for path in args.runs], args.data_changed)
     for summary in summaries:
         for note in summary.notes:
             say(f"{summary.name}: {note}", sys.stderr)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
-import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cavity.cli.output import say
+from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
 from cavity.runs.options import value_types
@@ -131,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
     # Of several processes one speaks.
     args.quiet = args.quiet or not session.leads
     tell = (lambda text: None) if args.quiet else say
+    say_notes(session.notes if session.leads else ())
     if session.run.finished:
         tell(f"{path} has done all its {epochs} epochs; --epochs moves the end")
         return 0
@@ -200,7 +200,7 @@ def _divergence_in_words() -> Iterator[None]:
 
         def shown(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
             if issubclass(category, DivergenceWarning):
-                print(f"cavity: {message}", file=sys.stderr)
+                say_notes([message])
             else:
                 show(message, category, *args, **kwargs)
 

@@ -36,6 +36,8 @@ FIXED = ("white", "pool", "average")
 POOLING = ("pool", "average")
 #: No layer that anybody trains is larger, and memory is never asked for what a mistaken digit describes.
 LARGEST = 1 << 20
+#: Each layer takes kilobytes, however small it is.
+DEEPEST = 256
 
 Shape = tuple[int, ...]
 
@@ -79,7 +81,10 @@ def parse(layers: str) -> tuple[Stage, ...]:
     text = NAMED.get(layers.strip(), layers)
     if text.strip() == "none":
         return ()
-    stages = [_stage(part.strip()) for part in text.split(",")]
+    parts = text.split(",")
+    if len(parts) > DEEPEST:
+        raise ValueError(f"layers: there are {len(parts)}, expected at most {DEEPEST}")
+    stages = [_stage(part.strip()) for part in parts]
     for before, stage in zip([None, *stages], stages, strict=False):
         if stage.kind in POOLING and (before is None or before.kind != "conv"):
             raise ValueError(f"layers: {stage.text} must follow a convolution")

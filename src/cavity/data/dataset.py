@@ -10,6 +10,8 @@ from cavity.data.registry import PERMUTED
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from cavity.data.fingerprint import Fingerprint
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -37,6 +39,8 @@ class Dataset:
     mean: Tensor
     std: Tensor
     name: str
+    #: Which samples these are, where a run has to know it.
+    fingerprint: Fingerprint | None = None
 
     @property
     def n_features(self) -> int:
@@ -55,7 +59,7 @@ class Dataset:
         """
         x_train, y_train = _some("n_train", n_train, (self.x_train, self.y_train), [seed, 0])
         x_test, y_test = _some("n_test", n_test, (self.x_test, self.y_test), [seed, 1])
-        return replace(self, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+        return replace(self, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test, fingerprint=None)
 
     def permuted(self, seed: int) -> Dataset:
         """The same samples with their pixels (or features) in another order, one order for train and test.

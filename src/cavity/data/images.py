@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.data.errors import damaged, reading
+from cavity.data.labels import Words
 from cavity.data.packing import check_expansion
-from cavity.data.raw import Part, Raw, encode_labels, split
+from cavity.data.raw import Part, Raw, split
 from cavity.util.regular import read_regular
 
 GREY = ("1", "L", "LA")
@@ -90,7 +91,10 @@ def load_folder(folder: Path, test_fraction: float, seed: int) -> Raw:
     if unseen:
         raise damaged(folder, f"test has classes that train lacks: {', '.join(sorted(unseen))}")
     paths, names = zip(*itertools.chain(*lists), strict=True)
-    y, classes = encode_labels(np.array(names), folder)
+    labels = Words(folder)
+    for name in names:
+        labels.add(name)
+    y, classes = labels.encoded()
     x, shape = read_images(list(paths))
     if len(lists) == 2:
         n_train = len(lists[0])

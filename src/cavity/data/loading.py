@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.data.errors import DataNotFound, damaged
 from cavity.data.places import Folder
 from cavity.data.readers import Request
 from cavity.data.registry import DEFAULT, SOURCES, names, split_name
+from cavity.util.paths import expanded
 from cavity.util.text import nearest, shown
 
 if TYPE_CHECKING:
@@ -46,32 +46,61 @@ def load(
     generator_options the fields of the generator's class in ``cavity.data.synthetic``
     ================= ==============================================================================
     """
-    from cavity.data.standardize import finish
-
     if seed < 0 or (permutation is not None and permutation < 0):
         raise ValueError(f"seed is {seed} and permutation is {permutation}, expected whole numbers from 0")
+    raw = read(
+        name_or_path, data_dir=data_dir, seed=seed, test_fraction=test_fraction, label=label, **generator_options
+    )
+    return prepare(
+        raw, name_or_path, binary_task=binary_task, standardize=standardize, seed=seed, permutation=permutation
+    )
+
+
+def read(
+    name_or_path: str | os.PathLike[str],
+    *,
+    data_dir: Folder,
+    seed: int,
+    test_fraction: float,
+    label: str | None,
+    **generator_options: Any,
+) -> Raw:
+    """The first half of ``load``: samples in the units of their source."""
     text = os.fspath(name_or_path)
-    name, is_permuted = split_name(text)
-    source = SOURCES.get(name)
+    source = SOURCES.get(split_name(text)[0])
     if generator_options and (source is None or not source.generated):
         raise TypeError(
             f"{shown(text)} takes no option {shown(', '.join(generator_options))}; only generators have options"
         )
-    if source is not None:
-        if label is not None:
-            raise TypeError(f"label is {label!r}, but {shown(text)} has no label column; only tables have")
-        raw = source.read(source, Request(data_dir, seed, test_fraction, generator_options))
-    else:
-        raw = _load_path(Path(text).expanduser(), label, test_fraction, seed)
-    dataset = finish(raw, binary_task=binary_task, standardize=standardize)
-    if permutation is None and is_permuted:
+    if source is None:
+        return _load_path(text, label, test_fraction, seed)
+    if label is not None:
+        raise TypeError(f"label is {label!r}, but {shown(text)} has no label column; only tables have")
+    return source.read(source, Request(data_dir, seed, test_fraction, generator_options))
+
+
+def prepare(
+    raw: Raw,
+    name_or_path: str | os.PathLike[str],
+    *,
+    binary_task: bool,
+    standardize: bool,
+    seed: int,
+    permutation: int | None = None,
+) -> Dataset:
+    """The second half of ``load``: tensors, standardised and permuted."""
+    from cavity.data.standardize import finish
+
+    if permutation is None and split_name(os.fspath(name_or_path))[1]:
         permutation = seed
+    dataset = finish(raw, binary_task=binary_task, standardize=standardize)
     return dataset if permutation is None else dataset.permuted(permutation)
 
 
-def _load_path(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
+def _load_path(text: str, label: str | None, test_fraction: float, seed: int) -> Raw:
     from cavity.data import images, npz, tables
 
+    path = expanded(text)
     if not path.exists():
         hint = nearest(str(path), names())
         raise DataNotFound(f"{shown(path)}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")

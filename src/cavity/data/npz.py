@@ -13,8 +13,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from cavity.data.errors import damaged, reading
+from cavity.data.labels import encode_labels
 from cavity.data.packing import check_expansion
-from cavity.data.raw import Part, Raw, Samples, encode_labels, split
+from cavity.data.raw import Part, Raw, Samples, split
 from cavity.util.regular import open_regular
 
 MAX_HEADER = 10_000
@@ -91,12 +92,12 @@ def load_npz(path: Path, test_fraction: float, seed: int) -> Raw:
         kinds = {y_train.dtype.kind, y_test.dtype.kind}
         if len(kinds) == 2 and kinds & set("US"):
             raise damaged(path, "y_train and y_test differ in type")
-        y, classes = encode_labels(np.concatenate((y_train, y_test)), path)
+        y, classes = encode_labels(path, y_train, y_test)
         train, test = Part(x_train, y[: len(x_train)]), Part(x_test, y[len(x_train) :])
     elif "x" in arrays and "y" in arrays:
         x, shape = _flat(path, "x", arrays["x"])
         _check_lengths(path, x, arrays["y"])
-        y, classes = encode_labels(arrays["y"], path)
+        y, classes = encode_labels(path, arrays["y"])
         train, test = split(x, y, test_fraction, seed)
     else:
         raise damaged(path, f"holds {', '.join(arrays) or 'no arrays'}; expected x and y, or {', '.join(SPLIT)}")

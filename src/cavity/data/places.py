@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from cavity.data.errors import DataError
 from cavity.data.packing import read_known
 from cavity.data.registry import SOURCES, Source, known
+from cavity.util.paths import expanded
 
 ENVIRONMENT = "CAVITY_DATA"
 # Debian's package dataset-fashion-mnist installs into the folder fashion-mnist/ here.
@@ -45,7 +46,7 @@ def cache_folder() -> Path:
 def roots(data_dir: Folder = None) -> tuple[Path, ...]:
     """The folders searched, in order, without doubles."""
     environment = os.environ.get(ENVIRONMENT)
-    given = [Path(folder).expanduser() for folder in (data_dir, environment) if folder]
+    given = [expanded(folder) for folder in (data_dir, environment) if folder]
     return tuple(dict.fromkeys((*given, cache_folder(), DEBIAN)))
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.data.errors import DataError, damaged
+from cavity.data.errors import DataError
 
 # Unsigned bytes or floats, which no single NumPy type but this one covers.
 Samples: TypeAlias = NDArray[Any]
@@ -42,37 +40,9 @@ class Raw:
     scale: float = 1.0
 
 
-def encode_labels(labels: NDArray[np.generic], path: str | Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Class indices 0…C−1 of any labels, and the C names, in the order of numbers or else of the alphabet."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or labels.dtype.kind not in "biufUS":
-        raise damaged(path, f"labels have shape {labels.shape} and type {labels.dtype}, expected one per sample")
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            raise damaged(path, "some labels are missing or not finite")
-        if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
-            labels = labels.astype(np.int64)
-    values, indices = np.unique(labels, return_inverse=True)
-    if labels.dtype.kind == "f" and len(values) > len(labels) // 2:
-        raise damaged(path, f"{len(values)} different labels for {len(labels)} samples: a number, not a class?")
-    try:
-        listed = values.tolist()
-    except ValueError as error:
-        raise damaged(path, f"some labels are not text: {error}") from error
-    is_bytes = labels.dtype.kind == "S"
-    names = [v.decode("utf-8", "backslashreplace") if is_bytes else str(v) for v in listed]
-    if len(names) < 2:
-        raise damaged(path, f"{len(names)} class(es) among the labels, expected at least two")
-    order = list(range(len(names)))
-    with contextlib.suppress(ValueError):  # numbers by their value ("2" before "10"), other names as they stand
-        order = sorted(order, key=lambda i: (float(names[i]), names[i]))
-    return np.argsort(order)[indices.reshape(-1)], tuple(names[i] for i in order)
-
-
 def stratified_split(
     y: NDArray[np.int64], test_fraction: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
     """Training and test indices in random order, every class divided in the same proportion.
 
     The fraction is rounded cumulatively, so that the test set as a whole has round(samples · fraction). Every
@@ -85,8 +55,9 @@ def stratified_split(
     train, test = [], []
     seen = given = 0
     # Sorted once and cut where the class changes: a search for each class would take classes × samples.
-    order = np.argsort(y, kind="stable")
-    for part in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
+    order = np.argsort(y, kind="stable").astype(np.int32 if len(y) < 1 << 31 else np.int64)
+    sorted_y = y[order]
+    for part in np.split(order, np.flatnonzero(sorted_y[1:] != sorted_y[:-1]) + 1):
         members = random.permutation(part)
         seen += len(members)
         n_test = min(round(seen * test_fraction) - given, len(members) - 1)

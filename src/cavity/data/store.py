@@ -12,13 +12,14 @@ from cavity.data.packing import ARCHIVE_OVERHEAD, check_content, check_size, ite
 from cavity.data.places import ENVIRONMENT, Folder, cache_folder, find
 from cavity.data.registry import KnownFile, Source, known
 from cavity.util.files import write_whole
+from cavity.util.paths import expanded
 from cavity.util.regular import read_regular
 
 
 def _destination(source: Source, data_dir: Folder) -> Path:
     """Where downloads go: the given folder if it can be written to, otherwise the user's cache."""
     if data_dir is not None:
-        folder = Path(data_dir).expanduser() / source.folders[0]
+        folder = expanded(data_dir) / source.folders[0]
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):

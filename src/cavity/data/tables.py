@@ -1,4 +1,4 @@
-"""Tables with a label column: ``.csv`` by the standard library, ``.parquet`` by the optional pyarrow."""
+"""Tables with a label column: ``.csv`` here by the standard library, ``.parquet`` by the optional pyarrow."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import io
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cavity.data.errors import damaged, reading
-from cavity.data.packing import check_expansion
-from cavity.data.raw import Raw, encode_labels, split
-from cavity.util.regular import open_regular, require_regular
+from cavity.data.labels import Encoded, Words
+from cavity.data.raw import Raw, split
+from cavity.util.regular import open_regular
 
 LABEL_NAMES = ("label", "target", "y", "class")
 DELIMITERS = (",", ";", "\t")
 
-#: Of the names of all columns, which are the features, and which is the label, if any.
-Choose: TypeAlias = Callable[[list[str]], tuple[list[int], int | None]]
-#: Features (samples, features), and labels (samples,) if a label was chosen.
-Columns: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.generic] | None]"
+#: Of the names of all columns, which is the label, if any; the others are features.
+FindLabel: TypeAlias = Callable[[list[str]], "int | None"]
+#: Features (samples, features), and classes if labels were asked for.
+Columns: TypeAlias = "tuple[NDArray[np.float64], Encoded | None]"
 
 
 def label_column(path: Path, columns: list[str], label: str | None) -> int:
@@ -48,8 +48,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def scan_csv(path: Path, choose: Choose) -> Columns:
-    """A table with a header line; its labels are text."""
+def scan_csv(path: Path, find: FindLabel, with_labels: bool) -> Columns:
+    """A table with a header line, a row at a time."""
     with reading(path, "table", OSError, ValueError, csv.Error), open_regular(path) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         first = file.readline(1 << 20)
@@ -57,106 +57,48 @@ def scan_csv(path: Path, choose: Choose) -> Columns:
         file.seek(0)
         rows = csv.reader(file, delimiter=delimiter, strict=True)
         columns = next(rows, [])
-        features, target = choose(columns)
-        values, labels = array("d"), []
+        target, width = find(columns), len(columns)
+        del first, columns  # a row of a million columns is held twice otherwise
+        values, labels = array("d"), Words(path)
         for row in filter(None, rows):
-            if len(row) != len(columns):
-                found = f"line {rows.line_num} has {len(row)} fields"
-                raise damaged(path, f"{found} where the header has {len(columns)}")
-            if target is not None:
-                labels.append(row[target].strip())
+            if len(row) != width:
+                raise damaged(path, f"line {rows.line_num} has {len(row)} fields where the header has {width}")
+            label = None if target is None else row.pop(target).strip()
+            if with_labels:
+                if not label:
+                    raise damaged(path, f"row {len(labels) + 1} has no label")
+                labels.add(label)
             try:
-                values.extend(float(row[number]) for number in features)
+                values.extend(map(float, row))
             except ValueError as error:
                 raise damaged(path, f"line {rows.line_num}: {error}") from error
+    features = width if target is None else width - 1
     if not values:
-        raise damaged(path, f"holds {len(labels)} rows and {len(features)} features")
-    x = np.frombuffer(values, np.float64).reshape(-1, len(features))
-    if target is None:
-        return x, None
-    if "" in labels:
-        raise damaged(path, f"row {labels.index('') + 1} has no label")
-    # A NumPy array of text gives every row the room of the longest: one long field must not multiply.
-    check_expansion(path, path.stat().st_size, 4 * max(map(len, labels)) * len(labels))
-    return x, np.array(labels)
-
-
-def scan_parquet(path: Path, choose: Choose) -> Columns:
-    """A parquet file; its labels keep their type.
-
-    Columns of any other type than numbers are refused before they are read, and texts are read as a dictionary: a few
-    bytes can stand for a long text in millions of rows.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
-    with reading(path, "parquet file", OSError, ValueError, TypeError, LookupError, pa.ArrowException):
-        require_regular(path)
-        schema = pq.read_schema(path)
-        names, types = list(schema.names), list(schema.types)
-        features, target = choose(names)
-        for number in features:
-            if not (pa.types.is_integer(types[number]) or pa.types.is_floating(types[number])):
-                raise damaged(path, f"column {names[number]!r} ({types[number]}) has other things in it than numbers")
-        texts = [names[target]] if target is not None and _holds_text(types[target]) else []
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            rows = file.metadata.num_rows
-            check_expansion(path, path.stat().st_size, 8 * rows * len(names))
-            if not features or not rows:
-                raise damaged(path, f"holds {rows} rows and {len(features)} features")
-            kept = features if target is None else [*features, target]
-            table = file.read(columns=[names[number] for number in kept])
-        columns = [table.column(names[number]) for number in features]
-        for number, column in zip(features, columns, strict=True):
-            if column.null_count:
-                raise damaged(path, f"column {names[number]!r} lacks {column.null_count} numbers")
-        x = np.stack([column.to_numpy().astype(np.float64) for column in columns], axis=1)
-        return x, None if target is None else _labels(path, table.column(names[target]))
-
-
-def _holds_text(kind: Any) -> bool:
-    """Whether a column has texts, or a dictionary of them, rather than numbers."""
-    import pyarrow as pa
-
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_string(value) or pa.types.is_large_string(value):
-        return True
-    if not (pa.types.is_integer(value) or pa.types.is_floating(value) or pa.types.is_boolean(value)):
-        raise TypeError(f"labels of type {kind}")
-    return False
-
-
-def _labels(path: Path, column: Any) -> NDArray[np.generic]:
-    """Numbers as they are; of texts only the dictionary is ever written out, until it is known how long they are."""
-    import pyarrow as pa
-
-    if column.null_count:
-        raise damaged(path, f"{column.null_count} labels are missing")
-    if not _holds_text(column.type):
-        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        numbers: NDArray[np.generic] = column.to_numpy()
-        return numbers
-    whole = column.dictionary_encode().combine_chunks()
-    words = whole.dictionary.to_pylist()
-    check_expansion(path, path.stat().st_size, 4 * max(map(len, words)) * len(whole))
-    texts: NDArray[np.generic] = np.array(words, dtype=np.str_)[whole.indices.to_numpy()]
-    return texts
+        raise damaged(path, f"holds {len(labels)} rows and {features} features")
+    x = np.frombuffer(values, np.float64).reshape(-1, features)
+    return x, labels.encoded() if with_labels else None
 
 
 def load_table(path: Path, label: str | None, test_fraction: float, seed: int) -> Raw:
     """A table, split here into training and test rows; every column but the label is a feature."""
     is_parquet = path.suffix.lower() == ".parquet"
 
-    def choose(columns: list[str]) -> tuple[list[int], int]:
+    def find(columns: list[str]) -> int:
         if not is_parquet and columns and all(_is_number(name) for name in columns):
             raise damaged(path, "the first line holds numbers only; a header with column names is needed")
-        target = label_column(path, columns, label)
-        return [number for number in range(len(columns)) if number != target], target
+        return label_column(path, columns, label)
 
-    x, labels = (scan_parquet if is_parquet else scan_csv)(path, choose)
+    x, labels = scan(path, find, with_labels=True)
     assert labels is not None
-    y, classes = encode_labels(labels, path)
+    y, classes = labels
     train, test = split(x, y, test_fraction, seed)
     return Raw(path.stem, train, test, classes, "feature")
+
+
+def scan(path: Path, find: FindLabel, with_labels: bool) -> Columns:
+    """A table of either kind."""
+    if path.suffix.lower() != ".parquet":
+        return scan_csv(path, find, with_labels)
+    from cavity.data.parquet import scan_parquet
+
+    return scan_parquet(path, find, with_labels)

@@ -147,4 +147,9 @@ def _saved(how: Arithmetic) -> list[Any] | None:
 
 
 def _loaded(saved: Sequence[Any] | None) -> Arithmetic:
-    return EXACT if saved is None else Arithmetic(Series(*saved[:2]), bool(saved[2]))
+    if saved is None:
+        return EXACT
+    order, share, half = saved[:3]
+    if not (isinstance(order, int) and 1 <= order <= LARGEST_ORDER and 0 <= share <= 1):
+        raise ValueError(f"a series of order {str(order)[:40]!r} and share {str(share)[:40]!r}")
+    return Arithmetic(Series(order, float(share)), bool(half))

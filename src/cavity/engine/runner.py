@@ -152,7 +152,10 @@ class Runner:
 
     def load_state_dict(self, state: Sequence[dict[str, Any]]) -> None:
         # Layers without a choice did not count in earlier versions.
-        self.sweeps = max(saved["calls"] for saved in state)
+        calls = [saved["calls"] for saved in state]
+        if not all(isinstance(number, int) and number >= 0 for number in calls):
+            raise ValueError(f"calls is {str(calls)[:40]}, expected whole numbers from 0")
+        self.sweeps = max(calls)
         for choice, saved in zip(self.choices, state, strict=True):
             choice.load_state_dict(saved)
 

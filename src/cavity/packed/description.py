@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+#: Unsigned integers of 1, 2, 4 or 8 bytes, used for their bits.
+Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Kind = Literal["pixels", "real"]
 Output = Literal["argmax", "label"]
 
@@ -94,10 +96,11 @@ class InputCode:
             raise ValueError(f"X must hold pixel values from 0 to {self.white}, got {low} to {high}")
         return x.astype(np.uint8, copy=False)
 
-    def planes_of(self, q: NDArray[Any]) -> NDArray[np.uint64]:
+    def planes_of(self, q: NDArray[Any]) -> Words:
         """Integers (samples, features) → (planes, samples, words), group by group."""
         bits = np.left_shift(1, np.arange(self.planes)).astype(q.dtype)[:, None, None]
-        return words_of((q & bits) != 0, [width for width, _ in self.groups])
+        widths = [width for width, _ in self.groups]
+        return words_of((q & bits) != 0, widths, word_bytes(widths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,20 +165,29 @@ class Description:
         return (self.inputs.features, *(layer.shape[0] for layer in self.layers))
 
 
-def words_of(bits: NDArray[np.bool_], widths: Sequence[int]) -> NDArray[np.uint64]:
-    """Bits (…, columns) → (…, words): bit i of a group of columns is bit i mod 64 of the group's word i div 64.
+def words_of(bits: NDArray[np.bool_], widths: Sequence[int], size: int = 8) -> Words:
+    """Bits (…, columns) → (…, words) of ``size`` bytes: bit i of a group of columns is bit i mod 8 size of the group's
+    word i div 8 size.
 
     Every group of ``widths`` columns starts a new word; the rest of its last word is 0.
     """
-    octets = np.zeros((*bits.shape[:-1], 8 * sum(map(word_count, widths))), np.uint8)
+    octets = np.zeros((*bits.shape[:-1], size * sum(word_count(width, size) for width in widths)), np.uint8)
     column = octet = 0
     for width in widths:
         packed = np.packbits(bits[..., column : column + width], axis=-1, bitorder="little")
         octets[..., octet : octet + packed.shape[-1]] = packed
-        column, octet = column + width, octet + 8 * word_count(width)
-    return octets.view("<u8").astype(np.uint64, copy=False)
+        column, octet = column + width, octet + size * word_count(width, size)
+    return octets.view(f"<u{size}").astype(f"u{size}", copy=False)
 
 
-def word_count(bits: int) -> int:
-    """The number of 64-bit words that hold this many bits."""
-    return (bits + 63) // 64
+def word_count(bits: int, size: int = 8) -> int:
+    """The number of words of ``size`` bytes that hold this many bits."""
+    return -(-bits // (8 * size))
+
+
+def word_bytes(widths: Sequence[int]) -> int:
+    """The size of words for such groups: 8 bytes, or fewer where half of the bits would be filling."""
+    wide = (
+        size for size in (8, 4, 2) if sum(8 * size * word_count(width, size) for width in widths) <= 2 * sum(widths)
+    )
+    return next(wide, 1)

@@ -25,14 +25,17 @@ from numpy.typing import NDArray
 
 from cavity.packed.description import Description, InputCode, Weights
 from cavity.packed.network import PackedNetwork
+from cavity.util.plain import from_json
 from cavity.util.regular import open_regular
 
 MAGIC = b"\x89CAVITY\n"
 VERSIONS = (1, 2)
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
-#: Far more than any header needs, even with a group for every pixel; parsed JSON takes up to 30 times its length.
+#: Far more than any header needs, even with a group for every pixel.
 MAX_HEADER = 1 << 24
+#: Each takes kilobytes, however small it is.
+MAX_LAYERS = 1000
 LARGEST_PIXEL = 255
 LARGEST_SHIFT = 32
 
@@ -91,7 +94,7 @@ def loads(content: bytes, name: str = "the file") -> Description:
     if hashlib.sha256(content[:end]).digest() != content[end:]:
         raise PackedError(f"{name}: its content does not match its SHA-256; it was cut short or altered")
     try:
-        header = json.loads(content[PREAMBLE.size : PREAMBLE.size + length])
+        header = from_json(content[PREAMBLE.size : PREAMBLE.size + length])
         return _assembled(header, _Reader(memoryview(content)[PREAMBLE.size + length : end]), _version(content))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise PackedError(f"{name}: its header makes no sense: {error}") from error
@@ -152,9 +155,10 @@ def _flag(value: object) -> bool:
 def _assembled(header: dict[str, Any], body: _Reader, version: int) -> Description:
     """The network that a header describes; its arrays are taken from the body in the order of ``dumps``."""
     inputs = _inputs(header, body)
+    _whole(len(header["layers"]), "the number of layers", 1, MAX_LAYERS)
     shapes = [_shape(layer["shape"]) for layer in header["layers"]]
     sizes = [inputs.features, *(outputs for outputs, _ in shapes)]
-    if not shapes or [columns for _, columns in shapes] != sizes[:-1]:
+    if [columns for _, columns in shapes] != sizes[:-1]:
         raise ValueError(f"layers of shapes {shapes} do not fit {inputs.features} inputs")
     wide = _whole(header["offset_bytes"], "offset_bytes", 4, 8)
     offsets = body.take(sizes[1], f"<i{wide}").astype(np.int64)

@@ -1,4 +1,4 @@
-"""Prediction with XNOR, AND and popcount on 64-bit words.
+"""Prediction with XNOR, AND and popcount on words of up to 64 bits.
 
     above the first layer   Σ_i w_i x_i = edges − 2 popcount((x XOR w) AND mask), times 2^shift
     in the first layer      Σ_i w_i q_i = Σ_b 2^b (2 popcount(q_b AND w) − popcount(q_b AND mask))
@@ -8,22 +8,22 @@ where bit 1 stands for +1 and q_b is the plane of the b-th bits of the inputs.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cavity.packed.description import Description, Weights, word_count, words_of
+from cavity.packed.description import Description, Weights, Words, word_bytes, word_count, words_of
 
-#: 64-bit words of intermediate results held at once; they fit into the processor's cache.
+#: Words of intermediate results held at once; they fit into the processor's cache.
 WORDS_AT_ONCE = 1 << 17
 
 
-def _count_by_table(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def _count_by_table(words: Words) -> NDArray[np.uint8]:
     """Bits set in each word, by a table of all 16-bit numbers; for NumPy 1."""
-    halves = _BITS_OF_SHORTS[np.ascontiguousarray(words).view(np.uint16)]
-    counts: NDArray[np.uint8] = halves.reshape(*words.shape, 4).sum(axis=-1, dtype=np.uint8)
+    whole = words.astype(np.uint16) if words.dtype.itemsize == 1 else np.ascontiguousarray(words)
+    halves = _BITS_OF_SHORTS[whole.view(np.uint16)]
+    counts: NDArray[np.uint8] = halves.reshape(*words.shape, -1).sum(axis=-1, dtype=np.uint8)
     return counts
 
 
@@ -39,28 +39,28 @@ class _Layer:
         self.sign = self._laid(weights.sign if mask is None else weights.sign & mask, widths)
         self.mask = None if mask is None else self._laid(mask, widths)
         self.base, self.shift = weights.base, weights.shift
-        edges = np.cumsum([0, *map(word_count, widths)])
-        self.groups = [slice(int(low), int(high)) for low, high in pairwise(edges)]
+        size = word_bytes(widths)
+        self.ends = np.cumsum([word_count(width, size) for width in widths])
 
     @staticmethod
-    def _laid(bits: NDArray[np.bool_], widths: list[int]) -> NDArray[np.uint64]:
-        return np.ascontiguousarray(words_of(bits, widths).T)
+    def _laid(bits: NDArray[np.bool_], widths: list[int]) -> Words:
+        return np.ascontiguousarray(words_of(bits, widths, word_bytes(widths)).T)
 
-    def scores(self, x: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def scores(self, x: Words) -> NDArray[np.int64]:
         """Signs as words (samples, words) → base − 2^(1 + shift) disagreements, (samples, outputs)."""
         apart = x[:, :, None] ^ self.sign
         if self.mask is not None:
             apart &= self.mask
         return self.base - (_total(apart) << (1 + self.shift))
 
-    def sums(self, planes: NDArray[np.uint64], group: slice) -> NDArray[np.int64]:
+    def sums(self, planes: Words, group: slice) -> NDArray[np.int64]:
         """Planes (planes, samples, words) → Σ_{i∈g} w_i q_ib of every plane, (planes, samples, outputs)."""
         x = planes[:, :, group, None]
         there = x if self.mask is None else x & self.mask[group]
         return 2 * _total(x & self.sign[group]) - _total(there)
 
 
-def _total(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _total(words: Words) -> NDArray[np.int64]:
     """Bits set, summed over the words of axis −2."""
     # The narrowest type that holds the sum: adding up is a third of the work otherwise.
     total = popcount(words).sum(axis=-2, dtype=np.uint16 if words.shape[-2] < 1 << 10 else np.uint32)
@@ -76,7 +76,7 @@ class PackedNetwork:
         widths = [[width for width, _ in description.inputs.groups]]
         widths += [[layer.shape[1]] for layer in description.layers[1:]]
         self._layers = [_Layer(*pair) for pair in zip(description.layers, widths, strict=True)]
-        # 64-bit words of the largest intermediate result of each layer, per sample.
+        # Words of the largest intermediate result of each layer, per sample.
         first, *above = (layer.sign.size for layer in self._layers)
         words = max(first * description.inputs.planes, *above, 64 * self.n_features_in)
         self._samples_at_once = max(1, WORDS_AT_ONCE // words)
@@ -122,7 +122,8 @@ class PackedNetwork:
     def _scores(self, x: NDArray[Any]) -> NDArray[np.int64]:
         scores = self._first(self.description.inputs.encode(x))
         for layer in self._layers[1:]:
-            scores = layer.scores(words_of(scores >= 0, [scores.shape[1]]))
+            widths = [scores.shape[1]]
+            scores = layer.scores(words_of(scores >= 0, widths, word_bytes(widths)))
         return scores
 
     def _first(self, q: NDArray[Any]) -> NDArray[np.int64]:
@@ -130,6 +131,8 @@ class PackedNetwork:
         inputs, layer = self.description.inputs, self._layers[0]
         planes = inputs.planes_of(q)
         total = np.zeros((len(q), len(self.description.offsets)), np.int64)
-        for group, (_, factor) in zip(layer.groups, inputs.groups, strict=True):
-            total += factor * np.tensordot(inputs.plane_weights(), layer.sums(planes, group), axes=1)
+        start = 0
+        for end, (_, factor) in zip(layer.ends.tolist(), inputs.groups, strict=True):
+            total += factor * np.tensordot(inputs.plane_weights(), layer.sums(planes, slice(start, end)), axes=1)
+            start = end
         return (total << self.description.shift) - self.description.offsets

@@ -29,25 +29,29 @@ EXAMPLES, UNITS = 12, 48
 COMMITTED = 0.9
 
 
-def collect_all(runs: Sequence[Run]) -> list[RunSummary]:
-    """One summary per run, named after its folder, or after its whole path where two folders have the same name."""
+def collect_all(runs: Sequence[Run], data_changed: str | None = None) -> list[RunSummary]:
+    """One summary per run, named after its folder, or after its whole path where two folders have the same name.
+
+    DataChanged where data are not those of the run, unless ``data_changed`` says how to go on.
+    """
     if not runs:
         raise ValueError("runs must hold at least one run, got none")
     names = [run.path.resolve().name for run in runs]
     seen = Counter(names)
-    return [collect(run, name if seen[name] == 1 else str(run.path)) for run, name in zip(runs, names, strict=True)]
+    titles = [name if seen[name] == 1 else str(run.path) for run, name in zip(runs, names, strict=True)]
+    return [collect(run, name, data_changed) for run, name in zip(runs, titles, strict=True)]
 
 
-def collect(run: Run, name: str) -> RunSummary:
+def collect(run: Run, name: str, data_changed: str | None = None) -> RunSummary:
     """The numbers of one run. Without its data set there is less to show, and a note that says why."""
-    known = read_entropies(run)
+    data: Dataset | None = None
     try:
-        summary = summarize(name, run.config, run.records, run.load_network(), run.load_dataset())
+        found = run.find_data(data_changed)
+        data, notes = found.dataset, found.notes
     except (DataError, DataNotFound) as error:
-        note = f"Nothing could be measured on the test set because the data could not be read: {error}"
-        summary = summarize(name, run.config, run.records, run.load_network(), None)
-        summary = dataclasses.replace(summary, notes=(note,))
-    return dataclasses.replace(summary, entropies=known)
+        notes = (f"Nothing could be measured on the test set because the data could not be read: {error}",)
+    summary = summarize(name, run.config, run.records, run.load_network(), data)
+    return dataclasses.replace(summary, notes=(*notes, *summary.notes), entropies=read_entropies(run))
 
 
 def summarize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cavity.report.content import Figure, Line, Lines, Section
 from cavity.report.summary import RunSummary
 from cavity.report.wording import fixed
+from cavity.util.files import write_whole
 
 if TYPE_CHECKING:
     from cavity.runs.entropy import Entropies
@@ -58,7 +59,7 @@ def save_picture(found: Entropies, folder: Path) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Sheet
 
-    from cavity.report.plots import DOTS_PER_INCH, draw_lines, styled
+    from cavity.report.plots import DOTS_PER_INCH, draw_lines, rendered, styled
 
     if not found.distances:
         return []
@@ -74,5 +75,5 @@ def save_picture(found: Entropies, folder: Path) -> list[Path]:
             if len(figure.content.named) > 1:
                 panel.legend(frameon=False, fontsize=8)
         sheet.set_layout_engine("constrained")
-        sheet.savefig(path, dpi=DOTS_PER_INCH)
+        write_whole(path, rendered(sheet, "png", dpi=DOTS_PER_INCH))
     return [path]

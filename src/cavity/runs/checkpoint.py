@@ -1,9 +1,9 @@
 """Checkpoints: one safetensors file with everything a run needs to go on exactly where it was.
 
 Tensors: ``network.…`` (field, precision, mean, variance, mask of each layer), ``generator`` and ``trainer.…`` (what an
-optimiser remembers, for baselines), ``mean`` and ``std`` of the data. Metadata: format, version, the configuration, the
-trainer's position and metrics, what the data are, and a SHA-256 of the whole file in which its own digits count as
-zeros. Nothing is ever unpickled.
+optimiser remembers, for baselines), ``mean`` and ``std`` of the data and ``data.…`` (codes of its samples). Metadata:
+format, version, the configuration, the trainer's position and metrics, what the data are, and a SHA-256 of the whole
+file in which its own digits count as zeros. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from cavity.data.fingerprint import Codes, Fingerprint
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
+from cavity.util.plain import from_json
 from cavity.util.regular import open_regular
 from cavity.util.text import shown
 
@@ -63,10 +65,13 @@ class Task:
     image_shape: tuple[int, int, int] | None
     mean: Tensor
     std: Tensor
+    #: Which samples the network was trained on; None for generated data, and in what older versions wrote.
+    fingerprint: Fingerprint | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> Task:
-        return cls(dataset.n_features, dataset.classes, dataset.image_shape, dataset.mean, dataset.std)
+        shape, moments = dataset.image_shape, (dataset.mean, dataset.std)
+        return cls(dataset.n_features, dataset.classes, shape, *moments, dataset.fingerprint)
 
     def standardize(self, x: Tensor) -> Tensor:
         """Samples (samples, features) in their own units → as the network was trained on them."""
@@ -125,6 +130,14 @@ def save_checkpoint(
     if task is not None:
         tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
         about = {"inputs": task.inputs, "classes": task.classes, "image_shape": task.image_shape}
+        if task.fingerprint is not None:
+            about["labels"] = task.fingerprint.classes
+            parts = {"train": task.fingerprint.train, "test": task.fingerprint.test}
+            tensors |= {
+                f"data.{part}.{name}": torch.from_numpy(values)
+                for part, codes in parts.items()
+                for name, values in codes._asdict().items()
+            }
     texts = {"config": config or {}, "trainer": state, "task": about}
     metadata = {"format": FORMAT, "version": VERSION, "sha256": BLANK}
     metadata |= {name: json.dumps(value) for name, value in texts.items()}
@@ -148,12 +161,13 @@ def _lift(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _lower(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """``_lift`` undone."""
-    if isinstance(value, dict):
-        if value.keys() == {LIFTED}:
-            return tensors[value[LIFTED]]
-        return {key: _lower(item, tensors) for key, item in value.items()}
-    return [_lower(item, tensors) for item in value] if isinstance(value, list) else value
+    """``_lift`` undone, in place."""
+    if isinstance(value, dict) and value.keys() == {LIFTED}:
+        return tensors[value[LIFTED]]
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            value[key] = _lower(value[key], tensors)
+    return value
 
 
 def _plain(tensor: Tensor) -> Tensor:
@@ -175,14 +189,17 @@ def load_checkpoint(path: AnyPath) -> Checkpoint:
             raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was cut short")
         head = stream.read(size)
         metadata = _metadata(path, head)
-        body = stream.read()
+        stream.seek(0)
+        content = stream.read()
     digest = metadata.get("sha256", "")
     # A digest with anything but ASCII in it cannot even be looked for.
-    blanked = head.replace(_entry(digest), _entry(BLANK), 1) if digest.isascii() else head
-    if hashlib.sha256(length + blanked + body).hexdigest() != digest:
+    found = hashlib.sha256(length + (head.replace(_entry(digest), _entry(BLANK), 1) if digest.isascii() else head))
+    found.update(memoryview(content)[LENGTH_BYTES + size :])
+    if found.hexdigest() != digest:
         raise CheckpointError(f"{path}: its content does not match its SHA-256; it was cut short or altered")
+    del head
     try:
-        return _assembled(path, safetensors.torch.load(length + head + body), metadata)
+        return _assembled(path, safetensors.torch.load(content), metadata)
     except UNREADABLE as error:
         raise CheckpointError(f"{path}: is not a readable checkpoint: {shown(error)}") from error
 
@@ -190,7 +207,7 @@ def load_checkpoint(path: AnyPath) -> Checkpoint:
 def _metadata(path: Path, head: bytes) -> dict[str, str]:
     """The texts in the header, if it is one of ours."""
     try:
-        metadata = json.loads(head)["__metadata__"]
+        metadata = from_json(head)["__metadata__"]
         kind, version = metadata["format"], metadata["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path}: is not a checkpoint of cavity, or was altered") from error
@@ -214,21 +231,35 @@ def _statistic(values: Tensor, inputs: int) -> Tensor:
     return values
 
 
+def _fingerprint(classes: Any, tensors: Mapping[str, Tensor]) -> Fingerprint:
+    """The codes of the samples, if they are of the kinds and lengths that they must have."""
+    parts = []
+    for part in ("train", "test"):
+        rows, labels = (tensors[f"data.{part}.{name}"] for name in Codes._fields)
+        if (rows.dtype, labels.dtype) != (torch.int64, torch.int32) or not rows.ndim == labels.ndim == 1:
+            raise ValueError(f"the codes of the samples are of {rows.dtype} and {labels.dtype}")
+        if len(rows) != len(labels) or len(rows) == 0:
+            raise ValueError(f"there are codes of {len(rows)} samples and of {len(labels)} labels")
+        parts.append(Codes(rows.numpy(), labels.numpy()))
+    return Fingerprint(parts[0], parts[1], tuple(map(str, classes)))
+
+
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
-    about, task = json.loads(metadata["task"]), None
+    about, task = from_json(metadata["task"]), None
     if about is not None:
         inputs, shape = _size(about["inputs"]), about["image_shape"]
         shape = None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2]))
         if shape is not None and math.prod(shape) != inputs:
             raise ValueError(f"images of shape {shape} do not have {inputs} pixels")
         mean, std = (_statistic(tensors[name], inputs) for name in ("mean", "std"))
-        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std)
+        known = _fingerprint(about["labels"], tensors) if "labels" in about else None
+        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std, known)
     prefix = "network."
     return Checkpoint(
         path=path,
         network={name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
-        trainer={**_lower(json.loads(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
-        config=json.loads(metadata["config"]),
+        trainer={**_lower(from_json(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
+        config=from_json(metadata["config"]),
         task=task,
     )
 

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from cavity.util.files import write_whole
+from cavity.util.plain import from_json
+from cavity.util.regular import read_regular
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from cavity.core.network import Network
+    from cavity.data import Dataset
     from cavity.runs.config import Config
     from cavity.runs.folder import Run
 
@@ -58,16 +63,21 @@ def evidence_of(config: Config, net: Network, x: Tensor, y: Tensor) -> float | N
 
 
 def entropies(
-    run: Run, *, samples: int | None = None, distances: Sequence[float] = DISTANCES, algorithm: str = "bp"
+    run: Run,
+    dataset: Dataset | None = None,
+    *,
+    samples: int | None = None,
+    distances: Sequence[float] = DISTANCES,
+    algorithm: str = "bp",
 ) -> Entropies:
-    """Compute both on at most ``samples`` training samples, always the same ones."""
+    """Compute both on at most ``samples`` training samples, always the same ones; ``dataset`` is the run's own."""
     from cavity.analysis.metrics import train_sample
     from cavity.runs.building import build_network
     from cavity.runs.config import output_units
 
     if samples is not None and samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    data, net, config = run.load_dataset(), run.load_network(), run.config
+    data, net, config = dataset or run.load_dataset(), run.load_network(), run.config
     fresh = build_network(config, data.n_features, output_units(config.output, data.n_classes))
     many = train_sample(data.x_train, data.y_train, samples or EVIDENCE_SAMPLES)
     few = train_sample(data.x_train, data.y_train, samples or LOCAL_SAMPLES)
@@ -116,16 +126,16 @@ def write_entropies(run: Run, found: Entropies) -> None:
 def read_entropies(run: Run) -> Entropies | None:
     """What is in ``entropy.json``, None where there is none; ValueError where it is something else."""
     file = run.path / ENTROPY
-    if not file.is_file():
+    if not os.path.lexists(file):
         return None
     try:
-        values = json.loads(file.read_bytes())
+        values = from_json(read_regular(file))
         known = {field.name: values.pop(field.name) for field in fields(Entropies)}
         lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
         found = Entropies(**{**known, **lists})
         good = not values and all(map(_is_number, _numbers(found))) and len({*map(len, lists.values())}) == 1
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{file}: is not what cavity entropy writes: {error}") from error
+        raise ValueError(f"{file}: is not what cavity entropy writes: {shown(error)}") from error
     if not good or len(lists) != 4:
         raise ValueError(f"{file}: is not what cavity entropy writes")
     return found
@@ -139,4 +149,6 @@ def _numbers(found: Entropies) -> list[object]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    from cavity.analysis.metrics import is_number
+
+    return is_number(value) and math.isfinite(value)  # type: ignore[arg-type]

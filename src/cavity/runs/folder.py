@@ -6,10 +6,12 @@ import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cavity.data.registry import SOURCES, split_name
 from cavity.runs.config import Config, free_weights, input_shape, output_units
 from cavity.util.files import append_line, write_whole
+from cavity.util.plain import from_json
 from cavity.util.regular import read_regular
 from cavity.util.text import shown
 
@@ -17,15 +19,14 @@ if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.network import Network
     from cavity.data import Dataset
+    from cavity.data.fingerprint import Fingerprint
+    from cavity.data.raw import Raw
     from cavity.runs.checkpoint import Checkpoint
+    from cavity.runs.matching import Found
 
 CONFIG, METRICS, CHECKPOINT, REPORT = "config.toml", "metrics.jsonl", "checkpoint.safetensors", "report.html"
 #: What depends on the data, and is known once a run has begun.
 COMPLETED = ("output", "batch_size")
-#: What a record has one number of for each layer.
-LISTED = ("polarization", "overlap")
-#: Beyond it a float leaves out whole numbers.
-LARGEST_WHOLE = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Run:
         records: list[EpochRecord] = []
         for line in content.split(b"\n")[:-1]:
             try:
-                records.append(EpochRecord(**_checked(json.loads(line))))
+                records.append(EpochRecord.from_values(from_json(line)))
             except (ValueError, TypeError, RecursionError) as error:
                 raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {shown(error)}") from error
         return records
@@ -81,17 +82,28 @@ class Run:
         shape = input_shape(self.config, task.inputs, task.image_shape)
         wanted = free_weights(self.config, shape, classes)
         counted = (".field", "front.filters")
-        held = sum(tensor.numel() for name, tensor in checkpoint.network.items() if name.endswith(counted))
-        # Further weights would get no value, and their memory would be as large as anybody cared to write.
+        stored = [tensor for name, tensor in checkpoint.network.items() if name.endswith(counted)]
+        # Further weights would get no value, and their memory would be as large as anybody cared to write; so would
+        # that of weights which a stranger wrote in fewer bytes than we do.
+        held = sum(tensor.numel() for tensor in stored if tensor.is_floating_point() and tensor.element_size() >= 4)
         if wanted > held:
             raise CheckpointError(f"{checkpoint.path}: has {held} weights, {CONFIG} describes a network of {wanted}")
         net = build_network(self.config, shape, output_units(self.config.output, classes))
         checkpoint.restore(net)
         return net
 
-    def load_dataset(self) -> Dataset:
-        """The data the run was trained on, standardised and labelled as for training."""
-        return load_data(self.config)
+    def load_dataset(self, *, data_changed: str | None = None) -> Dataset:
+        """The data the run was trained on, standardised and labelled as for training.
+
+        DataChanged where they have changed, unless ``data_changed`` says how to go on (``cavity.runs.matching``).
+        """
+        return self.find_data(data_changed).dataset
+
+    def find_data(self, data_changed: str | None = None) -> Found:
+        """The same, and what is to be said about them."""
+        from cavity.runs.matching import find_data
+
+        return find_data(self, data_changed)
 
     def write_config(self) -> None:
         write_whole(self.path / CONFIG, self.config.to_toml().encode())
@@ -102,29 +114,6 @@ class Run:
 
     def append_record(self, record: EpochRecord) -> None:
         append_line(self.path / METRICS, line(record))
-
-
-def _checked(values: Any) -> dict[str, Any]:
-    """The values of a line of ``metrics.jsonl``, if they are of the kinds that a record has."""
-    if not isinstance(values, dict):
-        raise ValueError(f"it holds {type(values).__name__}, not names and values")
-    for name, value in values.items():
-        if name in LISTED:
-            good = isinstance(value, list) and all(map(_is_number, value))
-        elif name == "epoch":
-            good = _is_number(value) and isinstance(value, int)
-        else:
-            good = _is_number(value) or (value is None and name != "seconds")
-        if not good:
-            raise ValueError(f"{name} is {str(value)[:40]!r}")
-    return values
-
-
-def _is_number(value: object) -> bool:
-    """NaN and infinity are numbers: a run that diverged has them."""
-    if isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
-    return isinstance(value, float)
 
 
 def line(record: EpochRecord) -> str:
@@ -148,14 +137,17 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 def load_data(config: Config, *, standardize: bool = True) -> Dataset:
     """The data of ``config``; two classes become ±1 unless the output is an argmax."""
-    from cavity import data
+    return finished(config, read_data(config), standardize=standardize)
+
+
+def read_data(config: Config) -> Raw:
+    """The data of ``config`` in the units of their source."""
+    from cavity.data.loading import read
 
     try:
-        loaded = data.load(
+        return read(
             config.dataset,
-            binary_task=config.binary_task,
             data_dir=config.data_dir,
-            standardize=standardize,
             seed=config.data_seed,
             test_fraction=config.test_fraction,
             label=config.label,
@@ -163,6 +155,24 @@ def load_data(config: Config, *, standardize: bool = True) -> Dataset:
         )
     except TypeError as error:  # an option the data set does not have
         raise ValueError(str(error)) from error
+
+
+def finished(config: Config, raw: Raw, *, standardize: bool = True, fingerprint: Fingerprint | None = None) -> Dataset:
+    """What has been read as the run takes it, with its fingerprint (which may be known) unless it follows from the
+    configuration alone."""
+    from cavity.data.fingerprint import Fingerprint
+    from cavity.data.loading import prepare
+
+    task, seed = config.binary_task, config.data_seed
+    loaded = prepare(raw, config.dataset, binary_task=task, standardize=standardize, seed=seed)
+    if not is_generated(config.dataset):
+        loaded = replace(loaded, fingerprint=fingerprint or Fingerprint.of(raw))
     if loaded.n_classes == 2 and not config.binary_task and config.output in (None, "label"):
         return replace(loaded, y_train=2 * loaded.y_train - 1, y_test=2 * loaded.y_test - 1)
     return loaded
+
+
+def is_generated(dataset: str) -> bool:
+    """Whether the data follow from options and a seed, up to how a machine rounds."""
+    source = SOURCES.get(split_name(dataset)[0])
+    return source is not None and source.generated

@@ -7,8 +7,9 @@ run.load_network().predict_proba(x)
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 from cavity.data.errors import damaged
 from cavity.data.images import read_images
 from cavity.data.npz import read_npz
-from cavity.data.tables import label_column, scan_csv, scan_parquet
+from cavity.data.tables import label_column, scan
 
 if TYPE_CHECKING:
     from cavity.runs.checkpoint import Task
@@ -28,11 +29,29 @@ SUFFIXES = (".npz", ".csv", ".parquet", ".png")
 WHITE = 255.0
 
 
+class Numbers(Sequence[str]):
+    """Names of samples that have none: their numbers from 0, each written when it is asked for."""
+
+    def __init__(self, samples: int) -> None:
+        self._numbers = range(samples)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        found = self._numbers[index]
+        return str(found) if isinstance(found, int) else list(map(str, found))
+
+
 class Samples(NamedTuple):
     """x (samples, features), standardised, and a name for each: its file, or its number from 0."""
 
     x: Tensor
-    names: list[str]
+    names: Sequence[str]
 
 
 def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
@@ -44,13 +63,14 @@ def read_samples(path: str | os.PathLike[str], task: Task) -> Samples:
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     suffix = path.suffix.lower()
+    names: Sequence[str]
     if path.is_dir() or suffix == ".png":
         files = [path] if path.is_file() else sorted(file for file in path.rglob("*.png") if file.is_file())
         names = [str(file.relative_to(path)) if path.is_dir() else file.name for file in files]
         values = _images(path, files, task)
     elif suffix in SUFFIXES:
         values = _array(path, task) if suffix == ".npz" else _table(path, task)
-        names = [str(number) for number in range(len(values))]
+        names = Numbers(len(values))
     else:
         raise damaged(path, f"cannot be read: expected a folder of PNG images, or a file in {', '.join(SUFFIXES)}")
     if values.shape[1:] != (task.inputs,):
@@ -79,19 +99,17 @@ def _array(path: Path, task: Task) -> NDArray[Any]:
     return x.reshape(len(x), -1)
 
 
-def _kept(path: Path, columns: list[str], task: Task) -> list[int]:
-    """The columns that are features: all of them, or all but the label."""
+def _label(path: Path, columns: list[str], task: Task) -> int | None:
+    """The column that is no feature, if there is one more than the network takes."""
     if len(columns) == task.inputs:
-        return list(range(len(columns)))
+        return None
     if len(columns) == task.inputs + 1:
-        label = label_column(path, columns, None)
-        return [number for number in range(len(columns)) if number != label]
+        return label_column(path, columns, None)
     raise damaged(path, f"has {len(columns)} columns, the network takes {task.inputs}")
 
 
 def _table(path: Path, task: Task) -> NDArray[np.float64]:
-    scan = scan_csv if path.suffix.lower() == ".csv" else scan_parquet
-    return scan(path, lambda columns: (_kept(path, columns, task), None))[0]
+    return scan(path, lambda columns: _label(path, columns, task), with_labels=False)[0]
 
 
 def _images(path: Path, files: list[Path], task: Task) -> NDArray[np.float64]:

@@ -56,6 +56,8 @@ class Session:
     run: Run
     dataset: Dataset
     trainer: Trainer
+    #: What is to be said about the data.
+    notes: tuple[str, ...] = ()
 
     @property
     def steps_per_epoch(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,12 @@ from cavity.runs.checkpoint import AnyPath
 from cavity.runs.config import Config, completed, input_shape, output_units
 from cavity.runs.entropy import ENTROPY
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
+from cavity.runs.matching import find_data
 from cavity.runs.session import FREE, Session
 from cavity.training.callbacks import Callback
 from cavity.training.trainer import Trainer
 from cavity.util.files import held_names, new_folder, only_writer, require_free
+from cavity.util.paths import expanded
 from cavity.util.text import shown
 
 if TYPE_CHECKING:
@@ -51,7 +54,8 @@ def start(config: Config, out: AnyPath | None = None, *, force: bool = False, di
     if out is not None and not again and leads:
         _require_free(Path(out), force)
     config = with_absolute_paths(config)
-    dataset = _load(config, team)
+    with _one_downloads(team):
+        dataset = load_data(config)
     sizes = len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes
     config = completed(config, *sizes, dataset.image_shape)
     config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
@@ -86,14 +90,14 @@ def reopen(
     changes = {"epochs": epochs, "data_dir": data_dir}
     changed = run.config.replace(**{name: value for name, value in changes.items() if value is not None})
     run = Run(run.path, with_absolute_paths(changed))
-    dataset = _load(run.config, team)
-    return Session(run, dataset, make_trainer(run.config, dataset, distributed))
+    with _one_downloads(team):
+        found = find_data(run, training=True)
+    return Session(run, found.dataset, make_trainer(run.config, found.dataset, distributed), found.notes)
 
 
-def _load(config: Config, team: Team | None) -> Dataset:
-    """The data of a run; of several processes one downloads them."""
-    with contextlib.nullcontext() if team is None else team.leader_first():
-        return load_data(config)
+def _one_downloads(team: Team | None) -> AbstractContextManager[None]:
+    """Of several processes the first loads data before the others do."""
+    return contextlib.nullcontext() if team is None else team.leader_first()
 
 
 def train(
@@ -147,10 +151,10 @@ def with_absolute_paths(config: Config) -> Config:
     """Paths that mean the same from everywhere, so that the written configuration does."""
     if split_name(config.dataset)[0] not in names():
         # A path that does not exist is left as it was written, for the error message.
-        path = Path(config.dataset).expanduser()
+        path = expanded(config.dataset)
         config = config.replace(dataset=str(path.resolve())) if path.exists() else config
     if config.data_dir is not None:
-        config = config.replace(data_dir=str(Path(config.data_dir).expanduser().resolve()))
+        config = config.replace(data_dir=str(expanded(config.data_dir).resolve()))
     return config
 
 

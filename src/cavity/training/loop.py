@@ -6,6 +6,7 @@ alike, and leave the same records.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from cavity.analysis.metrics import EpochRecord
+from cavity.analysis.metrics import EpochRecord, is_number
 from cavity.core.channels.base import Output
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
@@ -168,6 +169,8 @@ class Loop(ABC, Generic[Info]):
     def _batches(self, source: Source) -> Iterable[Pair]:
         """The mini-batches of the epoch that are left."""
         if isinstance(source, Batches):
+            if self.batch > len(source):
+                raise ValueError(f"{self.batch} mini-batches of the epoch are done, but it has {len(source)}")
             return source.epoch(self.order_seed, self.batch)
         return (self._mine(*self._checked(x, y)) for x, y in islice(source, self.batch, None))
 
@@ -194,8 +197,20 @@ class Loop(ABC, Generic[Info]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken."""
+        """Continue where ``state_dict`` was taken; ValueError or TypeError for what it cannot have given."""
+        for name in ("steps", "epoch", "batch", "order_seed"):
+            require_count(name, state[name], SEED_RANGE)
+        if not (is_number(state["seconds"]) and 0 <= state["seconds"] < math.inf):
+            raise ValueError(f"seconds is {str(state['seconds'])[:40]!r}, expected a finite number >= 0")
+        history = [EpochRecord.from_values(record) for record in state["history"]]
+        if len(history) != state["epoch"]:
+            raise ValueError(f"{state['epoch']} epochs are done, but there are records of {len(history)}")
         self.generator.set_state(state["generator"])
         self.steps, self.epoch, self.batch = state["steps"], state["epoch"], state["batch"]
-        self.order_seed, self.seconds = state["order_seed"], state["seconds"]
-        self.history = [EpochRecord(**record) for record in state["history"]]
+        self.order_seed, self.seconds, self.history = state["order_seed"], state["seconds"], history
+
+
+def require_count(name: str, value: object, end: int = SEED_RANGE) -> None:
+    """ValueError unless it is a whole number from 0 to below ``end``."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < end:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, expected a whole number from 0")

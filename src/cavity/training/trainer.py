@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cavity.analysis import landscape, metrics
-from cavity.analysis.metrics import EpochRecord
+from cavity.analysis.metrics import EpochRecord, is_number
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
 from cavity.core.messages import Fields, Moments
@@ -30,7 +30,7 @@ from cavity.training.agreement import facts
 from cavity.training.augmentation import Augmentation
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
-from cavity.training.loop import Loop, Pair
+from cavity.training.loop import Loop, Pair, require_count
 from cavity.training.plans import Given, Place
 from cavity.training.schedules import Function
 from cavity.training.settings import (
@@ -361,7 +361,7 @@ class Trainer(Loop[StepInfo]):
             seconds=self.seconds,
             polarization=landscape.polarization(self.net).tolist(),
             overlap=landscape.overlap(self.net).tolist(),
-            clamped=int(self._clamped) / self._entries,
+            clamped=int(self._clamped) / self._entries if self._entries else None,
             train_nll=None if on_train is None else on_train.nll,
         )
 
@@ -378,9 +378,19 @@ class Trainer(Loop[StepInfo]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
-        self.reinforcement = tuple(state["reinforcement"])
-        self._clamped, self._entries = state.get("clamped", (0, 0))
-        self._since = int(state.get("since", 0))
+        reinforcement = tuple(state["reinforcement"])
+        if len(reinforcement) != len(self.reinforcement) or not all(
+            is_number(r) and 0 <= r <= 1 for r in reinforcement
+        ):
+            expected = f"{len(self.reinforcement)} numbers from 0 to 1"
+            raise ValueError(f"reinforcement is {str(reinforcement)[:40]}, expected {expected}")
+        clamped, entries = state.get("clamped", (0, 0))
+        for value in (clamped, entries):
+            require_count("clamped", value)
+        since = state.get("since", 0)
+        require_count("since", since)
+        self.reinforcement, self._clamped, self._entries = reinforcement, clamped, entries
+        self._since = since
         self.runner.load_state_dict(state["evaluations"])
 
 

@@ -61,6 +61,11 @@ class Prior(ABC):
         return None
 
 
+#: The smallest and the largest spread whose square, and its inverse times many inputs, single precision holds.
+EPSILON_RANGE = (1e-15, 1e15)
+
+
 def check_epsilon(epsilon: float) -> None:
-    if not epsilon >= 0 or epsilon == float("inf"):
-        raise ValueError(f"init must be a finite number >= 0, got {epsilon}")
+    lowest, highest = EPSILON_RANGE
+    if epsilon != 0 and not lowest <= epsilon <= highest:
+        raise ValueError(f"init must be 0 or from {lowest:g} to {highest:g}, got {epsilon}")

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from cavity.studies.experiments import EXPERIMENTS, Progress, Request, Size
 from cavity.studies.experiments.setup import Setup, summary, trained
 from cavity.util.files import only_writer, write_whole
+from cavity.util.plain import from_json
 from cavity.util.regular import own_folder, read_regular
 from cavity.util.text import nearest, shown
 
@@ -157,7 +158,7 @@ class Store:
         found = []
         for path in sorted(self.records_folder.glob("*.json")):
             try:
-                found.append(Record.from_dict(json.loads(read_regular(path).decode())))
+                found.append(Record.from_dict(from_json(read_regular(path).decode())))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{path}: is not a record of an experiment: {shown(error)}") from error
         return [record for record in found if record.cell.scale == scale]

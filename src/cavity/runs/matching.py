@@ -1,0 +1,131 @@
+"""Whether the data of a run are still those that it was trained on, and how to go on where they are not.
+
+A table that has grown is split anew, and most of its test samples may have been trained on: nothing measured on them
+would be true. So changed data are refused, with what has changed. Two ways on are honest:
+
+    original   the samples of the original test set (or training set) that are still there
+    unseen     all samples that the network was not trained on, those of the original test set and new ones
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cavity.data.fingerprint import Fingerprint, as_before, original, unseen
+from cavity.runs.folder import CHECKPOINT, CONFIG, Run, finished, is_generated, read_data
+
+if TYPE_CHECKING:
+    from cavity.data import Dataset
+    from cavity.data.raw import Raw
+    from cavity.runs.checkpoint import Task
+
+WAYS = {"original": original, "unseen": unseen}
+#: Options of generated data, which have no fingerprint: they are a matter of rounding.
+OF_DATA = ("dataset", "binary_task", "data_seed", "data_options", "test_fraction", "label")
+
+
+class DataChanged(ValueError):
+    """The data of a run are not those that it was trained on."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The data of a run, and what is to be said about them."""
+
+    dataset: Dataset
+    notes: tuple[str, ...] = ()
+
+
+def find_data(run: Run, data_changed: str | None = None, *, training: bool = False) -> Found:
+    """The data of a run as it was trained on them; of changed data what ``data_changed`` asks for.
+
+    DataChanged without it, and always for ``training``, which cannot go on with other data.
+    """
+    if data_changed not in (None, *WAYS):
+        raise ValueError(f"data_changed must be one of {', '.join(WAYS)}, got {data_changed!r}")
+    task = run.load_checkpoint().task if os.path.lexists(run.path / CHECKPOINT) else None
+    raw = read_data(run.config)
+    if task is None:  # nothing has been learnt yet
+        return Found(finished(run.config, raw))
+    if is_generated(run.config.dataset):
+        return Found(_generated(run, raw))
+    _require_inputs(run, raw, task)
+    before = task.fingerprint
+    if before is None:
+        note = "it cannot be told whether the data are those of the run, which an older version began"
+        dataset = finished(run.config, raw)
+        if dataset.n_classes != len(task.classes):
+            changes = f"{dataset.n_classes} classes where there were {len(task.classes)}"
+            raise DataChanged(f"{run.config.dataset}: the data of {run.path} have changed: {changes}")
+        return Found(dataset, (note,))
+    now = Fingerprint.of(raw)
+    if before.equals(now):
+        return Found(finished(run.config, raw, fingerprint=now))
+    ordered = as_before(raw, now, before)
+    if ordered is not None:
+        note = "the samples are in another order or in other parts than in training; they are taken as they were"
+        return Found(finished(run.config, ordered, fingerprint=before), (note,))
+    changes = ", ".join(before.differences(now))
+    if data_changed is None or training:
+        raise DataChanged(
+            f"{run.config.dataset}: the data of {run.path} have changed: {changes}. {_ways(run, training)}"
+        )
+    chosen = _relabelled(WAYS[data_changed](raw, now, before), before)
+    dataset = in_units_of(task, finished(run.config, chosen, standardize=False))
+    if len(dataset.x_test) == 0:
+        raise DataChanged(f"{run.config.dataset}: holds no sample that is {data_changed} ({changes})")
+    what = "the samples of the original test set that are still there"
+    what = what if data_changed == "original" else "all samples that were not trained on"
+    return Found(dataset, (f"the data have changed: {changes}. The test set is {what}: {len(dataset.x_test)}",))
+
+
+def _ways(run: Run, training: bool) -> str:
+    if training:
+        anew = f"cavity train --config {run.path / CONFIG} --out RUN"
+        return f"Training cannot go on with other data: put them back, or train a new run on them: {anew}"
+    kept = "--data-changed original for what is left of the original test set"
+    return f"Put them back, or use {kept}, or --data-changed unseen for all samples that were not trained on"
+
+
+def _generated(run: Run, raw: Raw) -> Dataset:
+    """Generated data are tied by the options that the checkpoint has."""
+    for name in run.config.differing(run.load_checkpoint().config):
+        if name in OF_DATA:
+            raise DataChanged(f"{run.path / CONFIG}: {name} is not what the network was trained with: put it back")
+    return finished(run.config, raw)
+
+
+def _require_inputs(run: Run, raw: Raw, task: Task) -> None:
+    found = raw.train.x.shape[1]
+    if found != task.inputs:
+        raise DataChanged(
+            f"{run.config.dataset}: the data of {run.path} have changed: {found} features where there were "
+            f"{task.inputs}; the network takes no others"
+        )
+
+
+def _relabelled(raw: Raw, before: Fingerprint) -> Raw:
+    """Class indices as they were; a class that the network does not know is an error."""
+    places = {name: place for place, name in enumerate(before.classes)}
+    known = np.array([places.get(name, -1) for name in raw.classes])
+    train, test = (replace(part, y=known[part.y]) for part in (raw.train, raw.test))
+    if strange := int((train.y < 0).sum() + (test.y < 0).sum()):
+        raise DataChanged(f"{raw.name}: {strange} samples are of classes that the network does not know")
+    return replace(raw, train=train, test=test, classes=before.classes)
+
+
+def in_units_of(task: Task, data: Dataset) -> Dataset:
+    """Data that were not standardised, with the mean and std that the network was trained with."""
+    return replace(data, x_train=task.standardize(data.x_train), x_test=task.standardize(data.x_test))
+
+
+def trained_on(task: Task, data: Dataset, part: str) -> int:
+    """How many samples of a part the network was trained on, as far as it is known."""
+    if task.fingerprint is None or data.fingerprint is None:
+        return 0
+    rows = data.fingerprint.test.rows if part == "test" else data.fingerprint.train.rows
+    return int(np.isin(rows, task.fingerprint.train.rows).sum())
