@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from cavity.cli import main
 from cavity.data.fingerprint import Fingerprint, row_codes
 from cavity.data.raw import Part, Raw
-from cavity.runs import evaluate, open_run, resume, train
+from cavity.runs import Run, evaluate, open_run, resume, train
 from cavity.runs.matching import DataChanged, find_data
 from runs.helpers import assert_same_outcome, tiny
 
@@ -79,7 +80,7 @@ def test_changed_data_are_refused_with_what_has_changed(run, x, y, reason, capsy
     with pytest.raises(DataChanged, match=reason):
         run.load_dataset()
     resumed, out = ["train", "--epochs", "3", "--resume"], str(tmp_path / "p.csv")
-    for command in (["evaluate"], ["predict", "--out", out], ["report"], resumed):
+    for command in (["evaluate"], ["entropy"], ["predict", "--out", out], ["report"], resumed):
         assert main([*command, str(run.path)]) == 2, command
         assert "have changed" in capsys.readouterr().err
 
@@ -166,6 +167,23 @@ def test_classes_that_the_network_does_not_know(run):
     assert len(run.load_dataset(data_changed="original").x_test) == 30
     with pytest.raises(DataChanged, match="2 samples are of classes that the network does not know"):
         run.load_dataset(data_changed="unseen")
+
+
+def test_a_name_of_data_commands_no_terminal(run):
+    other = table(run).rename(run.path.parent / "\x1b[2J.csv")
+    write(other, *grown())
+    moved = Run(run.path, run.config.replace(dataset=str(other)))
+    with pytest.raises(DataChanged, match=r"\\x1b\[2J\.csv: the data of") as caught:
+        moved.load_dataset()
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_pipe_in_the_place_of_the_checkpoint_is_not_waited_for(run):
+    (run.path / "checkpoint.safetensors").unlink()
+    os.mkfifo(run.path / "checkpoint.safetensors")
+    with pytest.raises(OSError, match="is a named pipe, not a file"):
+        run.load_dataset()
 
 
 def test_generated_data_are_tied_by_their_options(tmp_path):

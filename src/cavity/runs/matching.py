@@ -17,6 +17,7 @@ import numpy as np
 
 from cavity.data.fingerprint import Fingerprint, as_before, original, unseen
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run, finished, is_generated, read_data
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
@@ -60,7 +61,7 @@ def find_data(run: Run, data_changed: str | None = None, *, training: bool = Fal
         dataset = finished(run.config, raw)
         if dataset.n_classes != len(task.classes):
             changes = f"{dataset.n_classes} classes where there were {len(task.classes)}"
-            raise DataChanged(f"{run.config.dataset}: the data of {run.path} have changed: {changes}")
+            raise DataChanged(f"{shown(run.config.dataset)}: the data of {run.path} have changed: {changes}")
         return Found(dataset, (note,))
     now = Fingerprint.of(raw)
     if before.equals(now):
@@ -72,12 +73,12 @@ def find_data(run: Run, data_changed: str | None = None, *, training: bool = Fal
     changes = ", ".join(before.differences(now))
     if data_changed is None or training:
         raise DataChanged(
-            f"{run.config.dataset}: the data of {run.path} have changed: {changes}. {_ways(run, training)}"
+            f"{shown(run.config.dataset)}: the data of {run.path} have changed: {changes}. {_ways(run, training)}"
         )
     chosen = _relabelled(WAYS[data_changed](raw, now, before), before)
     dataset = in_units_of(task, finished(run.config, chosen, standardize=False))
     if len(dataset.x_test) == 0:
-        raise DataChanged(f"{run.config.dataset}: holds no sample that is {data_changed} ({changes})")
+        raise DataChanged(f"{shown(run.config.dataset)}: holds no sample that is {data_changed} ({changes})")
     what = "the samples of the original test set that are still there"
     what = what if data_changed == "original" else "all samples that were not trained on"
     return Found(dataset, (f"the data have changed: {changes}. The test set is {what}: {len(dataset.x_test)}",))
@@ -103,7 +104,7 @@ def _require_inputs(run: Run, raw: Raw, task: Task) -> None:
     found = raw.train.x.shape[1]
     if found != task.inputs:
         raise DataChanged(
-            f"{run.config.dataset}: the data of {run.path} have changed: {found} features where there were "
+            f"{shown(run.config.dataset)}: the data of {run.path} have changed: {found} features where there were "
             f"{task.inputs}; the network takes no others"
         )
 
@@ -114,7 +115,7 @@ def _relabelled(raw: Raw, before: Fingerprint) -> Raw:
     known = np.array([places.get(name, -1) for name in raw.classes])
     train, test = (replace(part, y=known[part.y]) for part in (raw.train, raw.test))
     if strange := int((train.y < 0).sum() + (test.y < 0).sum()):
-        raise DataChanged(f"{raw.name}: {strange} samples are of classes that the network does not know")
+        raise DataChanged(f"{shown(raw.name)}: {strange} samples are of classes that the network does not know")
     return replace(raw, train=train, test=test, classes=before.classes)
 
 
