@@ -10,9 +10,9 @@ from core.test_against_oracle import ATTEMPTS, Case, build, compare, is_quiet
 from oracle.bridge import History, Problem
 
 CASES = {
-    "binary": Case("binary", "sign", "label", "dense 2", False, True, 2, 0.6, 1.0, "none"),
-    "gaussian": Case("gaussian", "relu", "argmax-pairwise", "dense 2", True, False, 1, 0.0, 1.0, "none"),
-    "ternary": Case("ternary", "identity", "gaussian", "dense 3", True, False, 2, 0.6, 0.9, "reinforcement"),
+    "binary": Case("binary", "sign", "label", "dense 2", False, True, 2, 0.6, 1.0, "none", False),
+    "gaussian": Case("gaussian", "relu", "argmax-pairwise", "dense 2", True, False, 1, 0.0, 1.0, "none", False),
+    "ternary": Case("ternary", "identity", "gaussian", "dense 3", True, False, 2, 0.6, 0.9, "reinforcement", False),
 }
 
 

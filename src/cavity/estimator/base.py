@@ -215,7 +215,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         self._complain(trainer.trouble(metrics.train_sample(x, y), best))
 
     def _batches(self, x: Tensor, y: Tensor) -> Batches:
-        return Batches(x, y, self._batch_size(len(x), self._recipe))
+        certain = any(layer.prior.polarizes for layer in self.network_.weighted())
+        return Batches(x, y, self._batch_size(len(x), STREAMS if certain else self._recipe))
 
     def _fit(
         self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None, shown: list[Callback]

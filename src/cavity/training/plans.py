@@ -113,6 +113,8 @@ class Annealed(Plan):
         rules = []
         horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
         real = Rule(scalar(1.0), scalar(annealed), True, horizon, self.precision)
+        memory = None if epoch_steps is None else scalar(THRESHOLD_COUNT * epoch_steps)
+        threshold = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, memory, THRESHOLD_PRECISION)
         for number, prior in enumerate(priors):
             if not prior.polarizes:
                 rules.append(real)
@@ -123,13 +125,15 @@ class Annealed(Plan):
                 rules.append(Rule(scalar(1.0), scalar(rate), relative=self.bounded, horizon=horizon))
             else:
                 rules.append(Rule(scalar(rho), scalar(kappa), relative=True, damping=self.damping))
-        return [rule._replace(threshold=real._replace(precision=THRESHOLD_PRECISION)) for rule in rules]
+        return [rule._replace(threshold=threshold) for rule in rules]
 
 
 #: The length of run that κ is meant for, ten epochs of Fashion-MNIST; in a stream, whose length nobody knows, the
 #: mini-batch. Longer and shorter runs have a κ between these bounds.
 USUAL_STEPS, USUAL_BATCH = 4680, 128
 SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
+#: How often the posterior of a threshold counts each sample.
+THRESHOLD_COUNT = 15.0
 #: λ₀ of a threshold: before any evidence its standard deviation is the size of the preactivations.
 THRESHOLD_PRECISION = 1.0
 

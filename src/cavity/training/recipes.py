@@ -72,8 +72,8 @@ TABLES = Recipe(
 )
 #: Regression needs more steps: a mean is never right enough.
 NUMBERS = replace(TABLES, name="numbers", fewest_steps=4)
-#: Streams, of which every sample is seen once, need smaller ones.
-STREAMS = replace(TABLES, name="streams", usual_batch=32, fewest_steps=16)
+#: Streams, of which every sample is seen once, need smaller ones, and so do weights that become certain.
+STREAMS = replace(TABLES, name="streams", usual_batch=32, largest_batch=128, fewest_steps=16, many_steps=400)
 #: Data sets for which the paper's network is too large.
 SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64)}
 
