@@ -140,7 +140,12 @@ class Store:
     def finish(self, record: Record) -> None:
         """Keep the record, and throw away what the cell needed to go on."""
         self._write(record.cell, json.dumps(record.as_dict(), separators=(",", ":")).encode() + b"\n")
-        shutil.rmtree(self.work_folder(record.cell))
+        self.clear(record.cell)
+
+    def clear(self, cell: Cell) -> None:
+        """Throw away what a finished cell needed to go on. Another process may be writing down what the cell has said:
+        it clears once more."""
+        shutil.rmtree(self.work_folder(cell), ignore_errors=True)
 
     def _write(self, cell: Cell, content: bytes) -> None:
         own_folder(own_folder(self.folder) / self.records_folder.name)

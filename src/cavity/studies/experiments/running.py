@@ -119,6 +119,8 @@ def _in_processes(name: str, cells: Sequence[Cell], store: Store, jobs: int, dis
             display.end(cell, reason)
             if reason:
                 failures.append(Failure(cell, reason, worker.errors))
+            else:
+                store.clear(cell)
     return failures
 
 
