@@ -327,7 +327,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def sample(self, n: int = 1, random_state: int | None = None) -> list[list[NDArray[np.float32]]]:
-        """``n`` draws of all weights from the posterior, each a list of (outputs, inputs [+ 1 bias] [+ 1 threshold]).
+        """``n`` draws of all weights from the posterior, each a list of (outputs, inputs), with one more column for a
+        bias and one for thresholds where there are any.
 
         ``predict_with(X, draw)`` predicts with one of them.
         """
