@@ -1,7 +1,7 @@
 """What the annealed rate reaches on Fashion-MNIST, 784-501-501-10, mini-batches of 128: the table of
 docs/benchmarks.md.
 
-    python scripts/measure_rate.py --epochs 10,30 --algorithms mf --json docs/data/rate.json
+    python scripts/measure_rate.py --epochs 10,30,100 --algorithms mf --json docs/data/rate.json
 
 Every run is one line of records; those that are in the file already are not run again, so that the command goes on
 where it was stopped. All figures are those of the last epoch on the test set. κ, the
