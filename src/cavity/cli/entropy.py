@@ -47,15 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
     from cavity.report.entropy import save_picture
     from cavity.runs.entropy import ENTROPY, entropies, write_entropies
     from cavity.runs.folder import open_run
+    from cavity.training.display import bars
     from cavity.util.regular import read_regular
 
     opened = open_run(args.run)
     data = opened.find_data(args.data_changed)
     say_notes(data.notes)
-    found = entropies(opened, data.dataset, samples=args.samples, distances=args.distances, algorithm=args.algorithm)
+    options = {"samples": args.samples, "distances": args.distances, "algorithm": args.algorithm}
+    with bars(Console(stderr=True)) as shown:
+        task = shown.add_task("message passing", total=1 + len(set(args.distances)), note="")
+        found = entropies(opened, data.dataset, **options, tell=lambda done: shown.update(task, completed=done))
     write_entropies(opened, found)
     paths = [opened.path / ENTROPY, *save_picture(found, opened.path)]
     if args.json:

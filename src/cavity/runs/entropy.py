@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -69,24 +69,35 @@ def entropies(
     samples: int | None = None,
     distances: Sequence[float] = DISTANCES,
     algorithm: str = "bp",
+    tell: Callable[[int], object] = lambda done: None,
 ) -> Entropies:
-    """Compute both on at most ``samples`` training samples, always the same ones; ``dataset`` is the run's own."""
+    """Compute both on at most ``samples`` training samples, always the same ones; ``dataset`` is the run's own.
+    ``tell`` is called with how much is done: 1 for the evidence, and 1 for each distance."""
     from cavity.analysis.metrics import train_sample
     from cavity.runs.building import build_network
-    from cavity.runs.config import output_units
+    from cavity.runs.config import input_shape, output_units
 
     if samples is not None and samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     data, net, config = dataset or run.load_dataset(), run.load_network(), run.config
-    fresh = build_network(config, data.n_features, output_units(config.output, data.n_classes))
+    shape = input_shape(config, data.n_features, data.image_shape)
+    fresh = build_network(config, shape, output_units(config.output, data.n_classes))
     many = train_sample(data.x_train, data.y_train, samples or EVIDENCE_SAMPLES)
     few = train_sample(data.x_train, data.y_train, samples or LOCAL_SAMPLES)
     found = evidence_of(config, fresh, *many)
-    return Entropies(found, len(many[0]), **_surroundings(net, *few, distances, algorithm, config.seed))
+    tell(1)
+    around = _surroundings(net, *few, distances, algorithm, config.seed, lambda done: tell(1 + done))
+    return Entropies(found, len(many[0]), **around)
 
 
 def _surroundings(
-    net: Network, x: Tensor, y: Tensor, distances: Sequence[float], algorithm: str, seed: int
+    net: Network,
+    x: Tensor,
+    y: Tensor,
+    distances: Sequence[float],
+    algorithm: str,
+    seed: int,
+    tell: Callable[[int], object],
 ) -> dict[str, Any]:
     """The fields about the surroundings of ``net``."""
     import torch
@@ -105,7 +116,7 @@ def _surroundings(
         guess = net.output.predict(forward(net, weights, x))
         return percent_wrong(guess, y.reshape(guess.shape))
 
-    around = local_entropy(net, x, y, distances, algorithm=algorithm, damping=0.8)
+    around = local_entropy(net, x, y, distances, algorithm=algorithm, damping=0.8, tell=tell)
     weights, generator = [layer.point() for layer in net.weighted()], torch.Generator().manual_seed(seed)
     energy = local_energy(error, weights, distances, repeats=DRAWS, generator=generator)
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -80,6 +80,7 @@ def local_entropy(
     iterations: int = ITERATIONS,
     damping: float = DAMPING,
     tolerance: float = TOLERANCE,
+    tell: Callable[[int], object] = lambda done: None,
 ) -> LocalEntropy:
     """log of the number of ±1 weights at each Hamming distance from ``net``'s that get right what it gets right.
 
@@ -93,6 +94,7 @@ def local_entropy(
         damping: The part of the old mean that stays in each of them. What does not converge is tried twice more, with
             half the step, 1 − damping.
         tolerance: Converged if no weight mean moves by more.
+        tell: Called with the number of distances that are done.
     """
     method, (x, y) = ALGORITHMS.make(algorithm), checked(net, x, y)
     check_numbers(iterations, damping, tolerance)
@@ -102,7 +104,10 @@ def local_entropy(
     if not bool(right.any()):
         raise ValueError(f"the network gets none of the {len(x)} samples right: every network is a solution")
     walk = _Walk(method, net, x[right], y[right], iterations, damping, tolerance)
-    found = {d: walk.to(d) for d in sorted(set(map(float, distances)))}
+    found: dict[float, tuple[float | None, float]] = {}
+    for d in sorted(set(map(float, distances))):
+        found[d] = walk.to(d)
+        tell(len(found))
     values, couplings = zip(*(found[float(d)] for d in distances), strict=True)
     return LocalEntropy(tuple(map(float, distances)), values, couplings, int(right.sum()), len(x), walk.weights)
 
