@@ -28,6 +28,8 @@ DIGITS = ("--dataset", "digits", "--binary-task", "--hidden", "21", "--threads",
 LONGEST = 0.5
 #: More than a process gets through in that time, so that no run ends before its last kill.
 EPOCHS_PER_KILL = 5
+#: Few kills may all come late: the run is as long as for this many.
+FEWEST_KILLS = 6
 #: How often the folder is looked at while the right moment is waited for.
 TICK = 0.0005
 
@@ -138,7 +140,7 @@ def kill_test(folder: Path, kills: int, seed: int, quiet: bool = False) -> Outco
     """``kills`` processes killed in ``folder``, one after the other, and one that finishes."""
     chance, started = random.Random(seed), time.monotonic()
     whole, killed = folder / "whole", folder / "killed"
-    epochs = str(EPOCHS_PER_KILL * kills)
+    epochs = str(EPOCHS_PER_KILL * max(kills, FEWEST_KILLS))
     subprocess.run(command(*DIGITS, "--epochs", epochs, "--out", str(whole)), check=True, stdout=subprocess.DEVNULL)
     seen = []
     for number in range(1, kills + 1):
