@@ -37,13 +37,6 @@ def test_a_relative_rate_moves_a_layer_by_a_share_of_its_size():
     assert float(ratio) == pytest.approx(1e-4, rel=1e-3)
 
 
-def test_some_units_of_a_large_layer_tell_its_rate():
-    moments, message = Binary().moments(Fields(normal(640, 40), None)), Fields(normal(640, 40, seed=1), None)
-    rate = rate_in_force(Rule(rate=0.01, relative=True), message, moments)
-    moved = rate * moments.variance * message.field
-    assert float(moved.square().mean().sqrt() / moments.mean.square().mean().sqrt()) == pytest.approx(0.01, rel=0.05)
-
-
 def test_a_relative_rate_does_not_depend_on_the_scale_of_the_evidence():
     prior, natural = Binary(), Fields(normal(5, 6), None)
     moments = prior.moments(natural)

@@ -68,9 +68,6 @@ def update_weights(
 #: RMS(m)/RMS(σD) counts as this at most, where T is no bound: a layer whose evidence is all but gone must not be moved
 #: by what rounding leaves of it.
 LARGEST_RATIO = 1e3
-#: Units that RMS(m) and RMS(σD) are measured on, evenly spaced: all of a large layer would be one more pass over its
-#: weights, for a number that these give to five per cent.
-MEASURED_UNITS = 64
 
 
 def rate_in_force(rule: Rule, message: Fields, moments: Moments, scale: Tensor | None = None) -> Tensor | float:
@@ -78,10 +75,8 @@ def rate_in_force(rule: Rule, message: Fields, moments: Moments, scale: Tensor |
     relative."""
     if not rule.relative:
         return rule.rate
-    assert moments.variance is not None
-    every = max(1, len(message.field) // MEASURED_UNITS)
-    H, m, sigma = (part[::every] for part in (message.field, moments.mean, moments.variance))
-    G = None if message.precision is None else message.precision[::every]
+    (H, G), (m, sigma) = message, moments
+    assert sigma is not None
     moved = sigma * (H if G is None else H - m * G)
     size, step = m.square().mean().sqrt() if scale is None else scale, moved.square().mean().sqrt()
     limit = LARGEST_RATIO if rule.horizon is None else rule.horizon
