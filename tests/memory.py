@@ -39,6 +39,7 @@ def readers() -> dict[str, Callable[[str], Any]]:
     from cavity.runs import Config, load_checkpoint, open_run, read_samples
     from cavity.runs.checkpoint import Task
     from cavity.runs.folder import load_data
+    from cavity.studies.experiments.experiment import Store
 
     if importlib.util.find_spec("pyarrow") is not None:
         importlib.import_module("pyarrow.parquet")
@@ -58,6 +59,7 @@ def readers() -> dict[str, Callable[[str], Any]]:
         "checkpoint": load_checkpoint,
         "network": lambda path: open_run(path).load_network(),
         "records": lambda path: open_run(path).records,
+        "experiment": lambda path: Store(Path(path)).records("smoke"),
     }
 
 

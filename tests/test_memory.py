@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from PIL import Image
 
 from cavity.packed.file import MAGIC, PREAMBLE
 from cavity.runs import train
@@ -254,8 +256,35 @@ def parquet_files():
     yield "many groups.parquet", writer(0, {"row_group_size": 1}, a=np.zeros(5000), label=TWO[:5000])
 
 
+def folders():
+    """Tiny images, and what may pass for the record of an experiment."""
+
+    def images(path: Path) -> int:
+        for name in "ab":
+            (path / name).mkdir(parents=True)
+        first = path / "a" / "0.png"
+        Image.new("L", (1, 1)).save(first)
+        for number in range(1, 6000):
+            (path / "ab"[number % 2] / f"{number}.png").write_bytes(first.read_bytes())
+        return 6000 * first.stat().st_size
+
+    def records(content: str) -> Callable[[Path], int]:
+        def write(path: Path) -> int:
+            (path / "records").mkdir(parents=True)
+            return (path / "records" / "a.json").write_bytes(content.encode())
+
+        return write
+
+    yield "data", "tiny images", images
+    yield "experiment", "tables as a record", records("[" + "{}," * (SIZE // 3) + "{}]")
+    yield "experiment", "numbers as a record", records("[" + "0," * (SIZE // 2) + "0]")
+
+
 def test_no_file_takes_more_than_is_promised(run, tmp_path):
     cases, held = [], []
+    for reader, name, write in folders():
+        cases.append((reader, tmp_path / name))
+        held.append(write(tmp_path / name))
     for name, write in [*TABLES.items(), *parquet_files()]:
         cases.append(("data", tmp_path / name))
         held.append(write(tmp_path / name))
