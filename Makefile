@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow docs clean
+.PHONY: help demo test slow embedded docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -22,7 +22,11 @@ test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check
 	$(PYTEST)
 
 slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out
-	$(PYTEST) -m slow --timeout 3600
+	$(PYTEST) -m slow --timeout 3600 --ignore tests/embedded
+
+embedded: $(VENV)/dev.stamp  ## exported C on emulated boards; installs compilers and emulators where it may
+	scripts/install_embedded.sh
+	$(PYTEST) tests/embedded -m "slow or not slow"
 
 # Not --quiet: mkdocs would not count the warnings that --strict is about.
 docs: $(VENV)/docs.stamp  ## the documentation site, into site/; its code blocks are run by `make test`

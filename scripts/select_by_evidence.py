@@ -147,21 +147,27 @@ def words(setting: dict[str, Any]) -> str:
 def draw(records: list[dict[str, Any]], path: Path) -> None:
     """Test NLL against the evidence: a column for each data set, a row for each judge, a mark for each setting."""
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     names = list(dict.fromkeys(record["data"] for record in records))
     size = (3.6 * len(names), 3 * len(JUDGES))
     figure, panels = plt.subplots(len(JUDGES), len(names), figsize=size, layout="constrained", squeeze=False)
+    colours = dict(zip(EPSILONS, ("#2b6cb0", "#c05f14", "#2f855a"), strict=True))
     for (row, (key, title)), (column, name) in product(enumerate(JUDGES.items()), enumerate(names)):
-        panel, settings = panels[row, column], averaged(records, name)
-        for epsilon, colour in zip(EPSILONS, ("#2b6cb0", "#c05f14", "#2f855a"), strict=True):
-            for good, marker in ((True, "o"), (False, "x")):
-                shown = [one for one in settings if one["epsilon"] == epsilon and one["converged"] == good]
-                label = f"ε = {epsilon:g}" + ("" if good else ", not converged")
-                if shown:
-                    places = [one["evidence"] for one in shown], [one[key] for one in shown]
-                    panel.scatter(*places, color=colour, marker=marker, s=28, label=label)
+        panel = panels[row, column]
+        for one in averaged(records, name):
+            marker = "o" if one["converged"] else "x"
+            panel.scatter(one["evidence"], one[key], color=colours[one["epsilon"]], marker=marker, s=28)
         panel.set(title=f"{name}: {title}", xlabel="log-evidence per training sample", ylabel="test NLL", yscale="log")
-        panel.legend(frameon=False, fontsize=7)
+        panel.xaxis.set_major_locator(MaxNLocator(5))
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
+    # Beside the panels: inside, it would cover marks.
+    marks = [Line2D([], [], ls="", marker="o", color=colour, label=f"ε = {e:g}") for e, colour in colours.items()]
+    marks.append(Line2D([], [], ls="", marker="x", color="#555555", label="not converged"))
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
     figure.savefig(path, dpi=110)
 
 

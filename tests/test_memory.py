@@ -90,6 +90,13 @@ TABLES = {
         "," * (SIZE // 9) + "label\n" + f"{wide_row('1', SIZE // 9)}a\n" * 2 + f"{wide_row('1', SIZE // 9)}b\n" * 2
     ),
     "one line of many columns.csv": text("," * (SIZE // 4) + "label\n" + wide_row("11", SIZE // 4) + "a\n"),
+    "texts and gaps.csv": text("a,b,label\n" + "x,,a\n,1,b\n" * (SIZE // 10)),
+    "many columns with gaps.csv": text(
+        "," * (SIZE // 9) + "label\n" + f"{wide_row('', SIZE // 9)}a\n{wide_row('1', SIZE // 9)}b\n" * 2
+    ),
+    "many columns of texts.csv": text(
+        "," * (SIZE // 9) + "label\n" + f"{wide_row('x', SIZE // 9)}a\n{wide_row('x', SIZE // 9)}b\n" * 2
+    ),
     "empty lines.csv": text("a,label\n" + "1,a\n2,b\n" * 5 + "\n" * SIZE),
 }
 SAMPLES = {
@@ -109,11 +116,13 @@ def layer(outputs: int, inputs: int, mask: bool = False, bias: bool = False) -> 
     return {"shape": [outputs, inputs], "mask": mask, "bias": bias}
 
 
-def network(groups: list, layers: list, body: bytes, classes: tuple = (), odd: str = "", version: int = 1):
-    """A packed network with a checksum that fits, or with an ``odd`` header."""
+def network(
+    groups: list, layers: list, body: bytes, classes: tuple = (), odd: str = "", version: int = 1, statistics: int = 0
+):
+    """A packed network with a checksum that fits, or with an ``odd`` header; of fixed point with ``statistics``."""
     header = {
-        "input": {"kind": "pixels", "groups": groups, "white": 255},
-        "statistics": 0,
+        "input": {"kind": "fixed" if statistics else "pixels", "groups": groups, "white": 255},
+        "statistics": statistics,
         "offset_bytes": 4,
         "shift": 0,
         "layers": layers,
@@ -146,6 +155,22 @@ PACKED = {
     "40,000 layers": network([[1, 1]], [layer(1, 1)] * 40_000, bytes(4) + bytes(40_000)),
     "a wide layer above": network(
         [[1, 1]], [layer(8, 1), layer(1 << 20, 8, True)], bytes(40) + bytes(1 << 20) + b"\xff" * (1 << 20)
+    ),
+    "8-bit weights": network(
+        [[1000, 1]], [layer(2000, 1000, True) | {"shift": 0, "int8": True}], bytes(8000) + b"\x81" * SIZE, version=3
+    ),
+    "8-bit weights above": network(
+        [[1, 1]],
+        [layer(8, 1) | {"shift": 0}, layer(ROWS, 8, True) | {"shift": 0, "int8": True}],
+        bytes(40) + b"\x7f" * (8 * ROWS),
+        version=3,
+    ),
+    "numbers in fixed point": network(
+        [[SIZE // 12, 1]],
+        [layer(1, SIZE // 12) | {"shift": 0}],
+        np.ones(3 * (SIZE // 12), "<i4").tobytes() + bytes(4) + bytes(-(-(SIZE // 12) // 8)),
+        version=3,
+        statistics=SIZE // 12,
     ),
     "many classes": network([[1, 1]], [layer(ROWS, 1)], bytes(5 * ROWS), tuple(f"{i % 90 + 10}" for i in range(ROWS))),
     "tables in the header": network([], [], b"", odd="[" + "{}," * (SIZE // 3) + "{}]"),

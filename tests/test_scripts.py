@@ -134,3 +134,17 @@ def test_written_uncertainty_figures_agree_with_their_table(script) -> None:
     rows = pictures.records(folder, "fashion-mnist", list(module.TITLES))
     assert {row["method"] for row in rows} == set(module.TITLES)
     assert (folder / "fashion-mnist.md").read_text() == pictures.table(rows)
+
+
+@pytest.mark.parametrize("method", ["binarynet", "bayesbinn", "ewc", "metaplastic"])
+def test_rivals_are_tuned_on_held_out_samples(script, method: str) -> None:
+    module = script("tune_rivals")
+    base = data.load("digits")
+    trainer = module.build(method, base.n_features, base.n_classes, 31, {"lr": 0.001, "activation": "gate"})
+    found = module.measured(trainer, base, train=1000, tasks=2, told=True)
+    assert trainer.steps == 16
+    right = [trainer.net.predict(base.permuted(seed).x_train[1000:]) == base.y_train[1000:] for seed in (1000, 1001)]
+    first, second = (100 * float(hits.double().mean()) for hits in right)
+    assert found["first task"] == pytest.approx(first, abs=1e-3)
+    assert found["mean of the last 5"] == pytest.approx((first + second) / 2, abs=1e-3)
+    assert ("mean of the last 5, Bayesian" in found) == (method == "bayesbinn")

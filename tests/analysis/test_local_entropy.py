@@ -32,29 +32,53 @@ def counted(overlaps: np.ndarray, weights: int) -> list[float]:
     return [minimize_scalar(objective, args=(d,)).fun / weights for d in DISTANCES]
 
 
-def around_unit(n: int, samples: int, seed: int, algorithm: str) -> tuple[list[float], list[float]]:
+def around_unit(
+    n: int, samples: int, seed: int, algorithm: str, threshold: float = 0.0
+) -> tuple[list[float], list[float]]:
     """Per weight: local entropy of a perceptron, by message passing and by counting. The reference is the solution with
     the largest margin; one label is a mistake of it."""
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((samples, n)), rng.choice([-1.0, 1.0], samples)
     w = enumeration.configurations(np.arange(2**n), n)
-    margins = (y[:-1, None] * (x[:-1] @ w.T)).min(axis=0)
+    margins = (y[:-1, None] * (x[:-1] @ w.T + threshold)).min(axis=0)
     fits, reference = margins >= 0, w[margins.argmax()]
-    y[-1] = -enumeration.sign(x[-1] @ reference)
+    y[-1] = -enumeration.sign(x[-1] @ reference + threshold)
     net = holding(cavity.mlp(n, (), 1), [reference[None]])
+    if threshold:
+        layer = cavity.Layer(cavity.Dense(n, 1), threshold=True)
+        net = holding(cavity.Network([layer, "label"]), [reference[None]])
+        layer.threshold.begin(torch.tensor([threshold]), torch.tensor(1.0), balanced=True)
     found = cavity.entropy.local_entropy(net, torch.tensor(x), torch.tensor(y), DISTANCES, algorithm=algorithm)
     assert (found.constraints, found.samples, found.weights) == (samples - 1, samples, n)
     return list(found.per_weight), counted(w[fits] @ reference, n)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 1.5])
 @pytest.mark.parametrize("algorithm", ["bp", "amp"])
-def test_around_a_unit(algorithm: str) -> None:
-    """17 weights, 8 constraints: within 0.02 a weight on average, far from what there is without constraints."""
-    pairs = [around_unit(17, 9, seed, algorithm) for seed in range(4)]
+def test_around_a_unit(algorithm: str, threshold: float) -> None:
+    """17 weights, 8 constraints: within 0.02 a weight on average, far from what there is without constraints. A
+    threshold keeps its value."""
+    pairs = [around_unit(17, 9, seed, algorithm, threshold) for seed in range(4)]
     found, exact = (np.array(each) for each in zip(*pairs, strict=True))
     free = [-d * np.log(d) - (1 - d) * np.log(1 - d) for d in DISTANCES]
     assert np.abs(found - exact).mean() < 0.02
     assert np.abs(found - exact).mean() < 0.2 * np.abs(free - exact).mean()
+
+
+def test_under_a_pool_and_behind_whitening() -> None:
+    """A window of one unit is no pool, and whitened inputs are inputs: the same numbers."""
+    x = torch.randn(6, 1, 5, 5, generator=torch.Generator().manual_seed(0))
+    white = cavity.Whitening((1, 5, 5), 3, 2)
+    white.fit(x)
+    found = []
+    for front, pools in ([white], [cavity.MaxPool(1)]), ([], []):
+        layers = cavity.Layer(cavity.Conv2d((3, 4, 4), 4, 2)), cavity.Layer(cavity.Dense(36, 1))
+        net = cavity.Network([*front, layers[0], "sign", *pools, layers[1], "label"], seed=1)
+        inputs = x if front else white(x)
+        around = cavity.entropy.local_entropy(net, inputs, net.predict(inputs), [0.05], damping=0.7, tolerance=1e-3)
+        found.append(around.per_weight[0])
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    assert found[0] < around.unconstrained[0]
 
 
 def test_without_convergence_there_is_no_number() -> None:

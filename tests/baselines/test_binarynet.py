@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import cavity.data
+from baselines.helpers import batch
 from cavity.baselines import BinaryNet, BinaryNetTrainer
-from cavity.baselines.binarynet import logits
+from cavity.baselines.straight_through import logits
 from cavity.engine.compiling import compiler_problem
 from cavity.training.callbacks import EarlyStop
 
@@ -36,14 +37,6 @@ def plain_loss(weights, x, y):
     if z.shape[1] > 1:
         return torch.nn.functional.nll_loss(torch.log_softmax(z, dim=1), y)
     return torch.nn.functional.binary_cross_entropy_with_logits(z[:, 0], (y > 0).to(z.dtype))
-
-
-def batch(outputs, samples=40, inputs=20, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(samples, inputs, generator=generator)
-    if outputs > 1:
-        return x, torch.randint(outputs, (samples,), generator=generator)
-    return x, 2 * torch.randint(2, (samples,), generator=generator) - 1
 
 
 @pytest.mark.parametrize("outputs", [1, 5])

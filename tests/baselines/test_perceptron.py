@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import cavity.data
+from baselines.helpers import batch
 from cavity.analysis.metrics import TRAIN_SAMPLES, train_sample
 from cavity.baselines import (
     BinaryNet,
@@ -16,14 +17,6 @@ from cavity.baselines import (
     PerceptronTrainer,
 )
 from cavity.runs import load_checkpoint, save_checkpoint
-
-
-def batch(outputs, samples=40, inputs=20, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(samples, inputs, generator=generator)
-    if outputs > 1:
-        return x, torch.randint(outputs, (samples,), generator=generator)
-    return x, 2 * torch.randint(2, (samples,), generator=generator) - 1
 
 
 @pytest.mark.parametrize("activation", ["sign", "relu"])

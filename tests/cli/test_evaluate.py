@@ -56,6 +56,9 @@ def test_tables_for_people(run, capsys):
     assert f"{100 - run.records[-1].test_error:.2f} %" in text
     assert "Brier score" in text
     assert all(f"\n{name}  " in text for name in "abc")
+    assert "confusion matrix of the posterior" in text
+    assert main(["evaluate", str(run.path), "--confusion", "point"]) == 0
+    assert "confusion matrix of the most probable weights, as exported" in capsys.readouterr().out
 
 
 def test_other_data_in_the_standardisation_of_the_run(run, table, capsys, tmp_path):

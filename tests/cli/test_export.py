@@ -60,10 +60,20 @@ def test_tables_go_in_as_numbers(tmp_path) -> None:
     assert (cavity.packed.load(tmp_path / "net.cavity").predict(x.numpy()) == expected).all()
 
 
-@pytest.mark.parametrize(("form", "name"), [("packed", "net"), ("c", "net.c"), ("c", "net.h"), ("onnx", "net.onnx")])
+FILES = [
+    ("packed", "net"),
+    ("c", "net.c"),
+    ("c", "net.h"),
+    ("onnx", "net.onnx"),
+    ("python", "net.py"),
+    ("html", "x.html"),
+]
+
+
+@pytest.mark.parametrize(("form", "name"), FILES)
 def test_what_is_there_is_kept_unless_forced(form: str, name: str, digits, tmp_path, capsys) -> None:
     (tmp_path / name).write_text("precious")
-    out = tmp_path / name.replace(".h", ".c")
+    out = tmp_path / (name[:-2] + ".c" if name.endswith(".h") else name)
     assert exported(digits, out, "--format", form) == 2
     assert "--force" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -76,7 +86,7 @@ def test_errors_name_what_is_wrong(digits, tmp_path, capsys) -> None:
     for words, reason in (
         (["--format", "packed", "--out", str(tmp_path)], "is a folder"),
         (["--format", "packed", "--out", str(tmp_path / "no" / "net")], "is not a folder"),
-        (["--format", "packed", "--prefix", "x", "--out", "net"], "--prefix goes with --format c only"),
+        (["--format", "packed", "--prefix", "x", "--out", "net"], "--prefix goes with --format c or arduino only"),
         (["--format", "c", "--method", "bayes", "--out", "net.c"], "--method goes with --format onnx only"),
         (["--format", "zip", "--out", "net"], "invalid choice"),
         (["--format", "c", "--prefix", "1x", "--out", str(tmp_path / "net.c")], "prefix must be"),

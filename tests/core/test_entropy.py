@@ -18,8 +18,7 @@ from scipy.special import log_ndtr, logsumexp
 import cavity
 from cavity.core.algorithms import ALGORITHMS as ALL
 from cavity.core.channels import Label, Sign
-from cavity.core.entropy import fixed_point
-from cavity.core.entropy.fixed_point import prior_state
+from cavity.core.entropy import fixed_point, prior_states
 from cavity.core.messages import Fields, Moments
 from truth import enumeration, linear_regression
 
@@ -231,10 +230,7 @@ def test_linear_regression(algorithm: str) -> None:
 def derivative_errors(net: cavity.Network, fields: Sequence[Array], x: Array, y: Array, algorithm: str) -> Array:
     """∂ log Z/∂h − m of up to four weights a layer, log Z being log P(y | x) + ψ(h), by central differences."""
     step, errors, sites = 1e-3, [], holding(net, fields).sites
-    states = [
-        prior_state(site, layer.natural, layer.state, 0.5) for site, layer in zip(sites, net.weighted(), strict=True)
-    ]
-    method = ALL.make(algorithm)
+    method, states = ALL.make(algorithm), prior_states(sites, net.states(), 0.5)
     point = fixed_point(method, sites, states, torch.tensor(x), torch.tensor(y), 1000, 1e-10)
     for layer in range(len(fields)):
         for place in range(min(4, fields[layer].size)):

@@ -34,6 +34,13 @@ HARD: dict[str, enumeration.Function] = {
 }
 
 
+def hard(activation: str, inputs: int) -> enumeration.Function:
+    """The activation of units with that many inputs."""
+    if activation == "relative-gate":
+        return lambda z: (np.abs(z) > inputs**0.5).astype(float)
+    return HARD[activation]
+
+
 class Instance:
     """Gaussian inputs, labels of a noisy ±1 teacher, prior fields, and the exact posterior means (all weights in a
     row)."""
@@ -41,7 +48,7 @@ class Instance:
     def __init__(self, sizes: Sequence[int], samples: int, noise: float, seed: int, activation: str = "sign") -> None:
         rng = np.random.default_rng(seed)
         self.activation = activation
-        unit = HARD[activation]
+        unit = hard(activation, sizes[0])
         self.sizes, self.noise = sizes, noise
         self.x = rng.standard_normal((samples, sizes[0]))
         teacher = [rng.choice([-1.0, 1.0], (1, outputs, inputs)) for inputs, outputs in pairwise(sizes)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import ROOT, RUN, SHOWN, Block, blocks, pages
-from docs.commands import check_command, commands
+from docs.commands import check, commands
 
 RUNNER = Path(__file__).with_name("run_page.py")
 PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text()) for page in pages()}
@@ -61,8 +61,7 @@ def test_a_block_that_is_not_run_has_a_reason_and_can_be_parsed(place):
     if block.language == "python":
         compile(block.code, place, "exec")
     else:
-        for words in commands(block.code):
-            check_command(words)
+        check(block.code)
 
 
 PAGE = """
@@ -133,8 +132,29 @@ def test_a_shell_block_that_fails_fails_the_page(tmp_path):
         ("make coffee", "no target coffee"),
         ("python scripts/check_series.py --speed", "no option --speed"),
         ("rm -r everything", "no check knows"),
+        ("cat a.txt && cavity fly", "no command cavity fly"),
+        ("for s in 0 1; do cavity train --seeds $s; done", "there is no option --seeds"),
+        ("for s in 0 1; do cavity train --seed $t; done", "seed"),
+        ("for s in 0 1; do cavity train --seed $s", "no check knows"),
+        ("avr-gccc -Os a.c", "no check knows"),
+        ("apt-get install", "no check knows"),
     ],
 )
 def test_a_command_that_cannot_be_right_is_found(line, problem):
     with pytest.raises(ValueError, match=problem):
-        check_command(*commands(line))
+        check(line)
+
+
+def test_commands_are_told_apart_and_loops_unrolled():
+    assert commands("make lint && make test; pip install 'a;b'  # c; d") == [
+        ["make", "lint"],
+        ["make", "test"],
+        ["pip", "install", "a;b"],
+    ]
+    assert commands("for s in 0 1; do cavity train --seed $s --out runs/a-$s; make all; done\nmake clean") == [
+        ["cavity", "train", "--seed", "0", "--out", "runs/a-0"],
+        ["make", "all"],
+        ["cavity", "train", "--seed", "1", "--out", "runs/a-1"],
+        ["make", "all"],
+        ["make", "clean"],
+    ]

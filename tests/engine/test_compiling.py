@@ -111,6 +111,41 @@ def test_a_broken_compiler_is_no_reason_to_stop() -> None:
     assert run.stdout.strip() == "trained", run.stderr
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_the_compiler_made_is_called_by_itself_where_torch_tells(
+    tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not tells:
+        monkeypatch.delattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list")
+
+    def scaled(pair: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, float]:
+        return 3 * pair[0] + pair[1], 2.0
+
+    wrapped: list[int] = []
+    copy = compiling._copy(scaled, 0)
+    compiled = torch.compile(copy, dynamic=False, fullgraph=True, options=compiling._options(pad_outputs=False))
+    call = compiling._bare(copy, lambda *args: (wrapped.append(1), compiled(*args))[1])
+    for number in range(3):
+        x = torch.full((4,), float(number))
+        assert torch.equal(call((x, x + 1))[0], 4 * x + 1)
+        assert call((x, x + 1))[1] == 2.0
+    assert len(wrapped) == (1 if tells else 6)
+
+
+@SLOW
+def test_single_steps_after_a_compiled_fit_follow_their_own_rules() -> None:
+    """``fit`` knows how long an epoch is, and thresholds forget by it; a single step does not."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(60, 20, generator=generator), torch.randint(0, 3, (60,), generator=generator)
+    nets = [cavity.mlp(20, (11,), 3, threshold=True) for _ in range(2)]
+    for net, compile in zip(nets, (False, True), strict=True):
+        trainer = cavity.Trainer(net, "mf", compile=compile)
+        trainer.fit((x, y), epochs=2, batch_size=20)
+        trainer.step(x[:20], y[:20])
+    for one, other in zip(nets[0].layers, nets[1].layers, strict=True):
+        torch.testing.assert_close(other.field, one.field, rtol=1e-4, atol=1e-5 * float(one.field.abs().max()))
+
+
 @pytest.mark.parametrize("mode", ["yes", 2, None])
 def test_bad_mode(mode) -> None:
     with pytest.raises(ValueError, match="compile must be"):

@@ -16,6 +16,7 @@ import torch
 import cavity
 from cavity.core.network import Network
 from cavity.export import Inputs, Trained
+from cavity.packed import Description
 
 #: Kind → sizes, options of ``mlp``, whether the inputs are pixels. Widths are no multiples of 8, 16, 32 or 64.
 KINDS = {
@@ -123,6 +124,12 @@ def compiled(folder: Path, *flags: str, main: str | None = None) -> Path:
     return program
 
 
+def raw(description: Description, x: np.ndarray) -> np.ndarray:
+    """Samples in the type that C takes: pixels, or fixed-point numbers."""
+    fixed = description.inputs.fixed
+    return x.astype(np.uint8) if fixed is None else fixed.raw(x).astype(np.int32)
+
+
 def run_c(program: Path, q: np.ndarray) -> np.ndarray:
     """Classes of samples in the type that the program takes."""
     done = subprocess.run([program], input=np.ascontiguousarray(q).tobytes(), stdout=subprocess.PIPE, check=True)
@@ -142,8 +149,13 @@ int main(void)
 """
 
 
-def near_zero(net: Network, x) -> np.ndarray:
-    """Samples (samples,) whose first preactivations come within rounding errors of 0, so that float32 cannot tell."""
+def near_zero(net: Network, x, pixels: bool = True) -> np.ndarray:
+    """Samples (samples,) whose first preactivations come within rounding errors of 0, or of each other where they are
+    compared: those of float32, or of fixed-point inputs, which are half a step of 1/1024 in r, and the same in q."""
     first = net.weighted()[0]
     z = first.apply_known(first.point(), x)
-    return (z.abs() < 1e-5 * math.sqrt(x.shape[1])).any(dim=1).numpy()
+    error = 1e-5 * math.sqrt(x.shape[1]) if pixels else x.shape[1] * (2**-10 + 2**-14)
+    if len(net.layers) == 1 and z.shape[1] > 1:
+        best = z.topk(2, dim=1).values
+        return (best[:, 0] - best[:, 1] < 2 * error).numpy()
+    return (z.abs() < error).any(dim=1).numpy()

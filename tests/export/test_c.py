@@ -11,15 +11,14 @@ import pytest
 from cavity.export import ExportError, Inputs, Trained, describe, to_c
 from cavity.export.c import prefix_of
 from cavity.packed import PackedNetwork
-from export.helpers import KINDS, compiled, network, run_c, samples, trained
+from export.helpers import KINDS, compiled, network, raw, run_c, samples, trained
 
 
 def check(model: Trained, folder, *flags: str) -> None:
     to_c(model, folder / "net.c")
     description = describe(model)
     x = samples(model.inputs, description.inputs.features, 200)
-    q = description.inputs.encode(x).astype(np.uint8 if model.inputs.white else np.int32)
-    assert (run_c(compiled(folder, *flags), q) == PackedNetwork(description).predict(x)).all()
+    assert (run_c(compiled(folder, *flags), raw(description, x)) == PackedNetwork(description).predict(x)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -97,11 +97,15 @@ def test_bad_samples_are_refused() -> None:
         nameless.predict(np.zeros((1, 13)), names=True)
 
 
-def test_numbers_beyond_32_bits_are_cut() -> None:
-    real = describe(trained("real")).inputs
+def test_numbers_beyond_their_bits_are_cut() -> None:
+    """At 32 standard deviations, and in older files at 32 bits."""
+    code = describe(trained("real")).inputs
+    assert code.encode(np.full((1, 23), [[1e30]])).max() == 2**15 - 1
+    assert code.encode(np.full((1, 23), [[-1e30]])).min() == -(2**15) + 1
+    real = packed.InputCode("real", ((23, 1),), mean=np.zeros(23), std=np.ones(23))
     assert real.encode(np.full((1, 23), [[1e30]])).max() == 2**31 - 1
     assert real.encode(np.full((1, 23), [[-1e30]])).min() == -(2**31)
-    tiny = dataclasses.replace(real, std=np.full_like(real.std, 1e-300))
+    tiny = dataclasses.replace(real, std=np.full(23, 1e-300))
     assert tiny.encode(np.full((1, 23), [[1e30]])).max() == 2**31 - 1
 
 
@@ -130,7 +134,7 @@ def test_other_files_and_versions_are_refused(tmp_path) -> None:
         (WHOLE[:100], "cut short"),
         (WHOLE[:-1], "does not match its SHA-256"),
         (WHOLE + b"\0", "does not match its SHA-256"),
-        (resealed(struct.pack("<8sII", WHOLE[:8], 3, 0)), "version 3; this cavity reads 2 at most"),
+        (resealed(struct.pack("<8sII", WHOLE[:8], 4, 0)), "version 4; this cavity reads 3 at most"),
     ):
         path.write_bytes(content)
         with pytest.raises(PackedError, match=reason) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from cavity import packed
 from cavity.export import describe
-from cavity.packed import PackedError
+from cavity.packed import Confidence, PackedError
 from cavity.packed.file import DIGEST_BYTES, PREAMBLE, dumps
 from export.helpers import KINDS, trained
 from fuzzing import altered, as_json, attempt, bounded, damaged
 from packed.helpers import resealed
 
 FILES = {kind: dumps(describe(trained(kind))) for kind in KINDS}
+FILES["confident"] = dumps(replace(describe(trained("binary")), confidence=Confidence(200, 7, 180)))
 
 
 def taken_apart(content: bytes) -> tuple[tuple, dict, bytes]:
@@ -29,7 +31,7 @@ def taken_apart(content: bytes) -> tuple[tuple, dict, bytes]:
 @st.composite
 def files(draw) -> bytes:
     """Damaged in the open, damaged with a checksum that fits, or with odd values in the header."""
-    content = FILES[draw(st.sampled_from(list(KINDS)))]
+    content = FILES[draw(st.sampled_from(list(FILES)))]
     kind = draw(st.sampled_from(["open", "sealed", "values", "values"]))
     if kind == "open":
         return draw(damaged(content))

@@ -1,8 +1,7 @@
-"""What the tests of the report share: a small network trained on digits, and a headless browser."""
+"""What the tests of the report share: a small network trained on digits."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
 import pytest
@@ -44,36 +43,6 @@ def trained(digits) -> Trained:
         (part.x_train, part.y_train), epochs=3, batch_size=50, validation=(digits.x_test, digits.y_test)
     )
     return Trained(net, history, digits)
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """Headless Chromium from the system's packages, with a profile of its own."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed, so no page can be rendered")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--hide-scrollbars",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield opened
-    opened.quit()
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from cavity.report.collect import summarize
 from cavity.report.page import write_page
+from pages import show
 from report.helpers import HOSTILE, layer, outcome, summary
 
 PHONE, TABLET, DESKTOP = 390, 768, 1280
@@ -60,16 +61,6 @@ def pages(trained, tmp_path_factory):
         "empty": [summary(records=(), test=None, first_layer=None)],
     }
     return {name: write_page(runs, folder / f"{name}.html") for name, runs in kinds.items()}
-
-
-def show(browser, path, width=DESKTOP, scheme="light"):
-    """Open the page from disk at that width and in that scheme."""
-    browser.get_log("browser")
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(path.as_uri())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 
 import pytest
@@ -16,6 +17,11 @@ from cavity.runs.config import completed
 from cavity.training.recipes import LARGEST_RHO, PAPER, POLARIZATION, SMALLER
 
 EVERYTHING = {
+    "task": "classification",
+    "encode": "ordinal",
+    "impute": "mean",
+    "text": "zip",
+    "drop": "name,date",
     "dataset": "teacher-student",
     "binary_task": True,
     "data_dir": "somewhere",
@@ -54,13 +60,14 @@ def test_names_are_those_of_the_engine():
     assert tuple(ALGORITHMS) == tuple(config.ALGORITHMS)
     assert tuple(PRIORS) == tuple(config.WEIGHTS)
     assert tuple(ACTIVATIONS) == tuple(config.ACTIVATIONS)
-    assert {name.split("-")[0] for name in config.OUTPUTS} == set(OUTPUTS) - {"gaussian"}
+    assert {name.split("-")[0] for name in config.OUTPUTS} == set(OUTPUTS)
     assert set(SMALLER) <= set(registry.names())
 
 
 def test_every_option_survives_the_file(tmp_path):
-    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers", "augment"}
+    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers", "augment", "memory"}
     others = [Config(focusing=(3.0, 0.5), hidden=()), Config(layers="conv:3:3,pool:2", augment="shift:2"), Config()]
+    others += [Config(memory=6e5), Config(memory=math.inf)]
     for number, given in enumerate([Config(**EVERYTHING), *others]):
         file = tmp_path / f"{number}.toml"
         file.write_text(given.to_toml())
@@ -89,7 +96,11 @@ def test_every_option_survives_the_file(tmp_path):
         ({"hidden": (5, 0)}, "hidden must be at least 1"),
         ({"hidden": (5.5,)}, "hidden must be a list of whole numbers"),
         ({"algorithm": "bip"}, "algorithm must be one of bp, bpi, mf, amp, got 'bip'; did you mean bp"),
-        ({"output": "gaussian"}, "output must be one of label, argmax"),
+        ({"output": "gaussian"}, "output 'gaussian' does not go with task None"),
+        ({"output": "sigmoid"}, "output must be one of label, argmax"),
+        ({"task": "regression", "output": "argmax"}, "gaussian is that of regression"),
+        ({"task": "regression", "binary_task": True}, "binary_task is about classes"),
+        ({"task": "ranking"}, "task must be one of classification, regression"),
         ({"binary_task": True, "output": "argmax"}, "use output 'label', or no binary_task"),
         ({"focusing": (1.0,)}, "focusing must be two numbers"),
         ({"focusing": (2, 1), "reinforcement": 0.5}, "give one of the two"),

@@ -36,6 +36,10 @@ def test_against_counting(classes):
     assert result.accuracy_bayes == pytest.approx(100 * sum(counted[k][k] for k in range(classes)) / 60)
     point = [(p + 1) // 2 if classes == 2 else p for p in net.predict(X).tolist()]
     assert result.accuracy == pytest.approx(100 * sum(p == t for p, t in zip(point, truth, strict=True)) / 60)
+    assert result.confusion_point == [
+        [sum((t, p) == (row, column) for t, p in zip(truth, point, strict=True)) for column in range(classes)]
+        for row in range(classes)
+    ]
     nll = -sum(math.log(row[t]) for row, t in zip(rows, truth, strict=True)) / 60
     assert result.nll == pytest.approx(nll, rel=1e-5)
     brier = sum((row[k] - (k == t)) ** 2 for row, t in zip(rows, truth, strict=True) for k in range(classes)) / 60

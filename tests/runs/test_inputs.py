@@ -72,7 +72,7 @@ def test_what_does_not_fit(tmp_path):
         read_samples(tmp_path / "none.csv", TABLE)
     cases = {
         "a.csv": ("a,b,c,d\n1,2,3,4\n", TABLE, "has 4 columns, the network takes 2"),
-        "b.csv": ("a,b\n1,x\n", TABLE, "line 2: could not convert string to float: 'x'"),
+        "b.csv": ("a,b\n1,x\n", TABLE, "column 'b' holds texts, the network takes numbers"),
         "c.csv": ("a,b\n1\n", TABLE, "line 2 has 1 fields where the header has 2"),
         "d.csv": ("a,b\n", TABLE, "holds 0 rows"),
         "e.csv": ("a,b\n1,nan\n", TABLE, "not finite"),

@@ -1,6 +1,7 @@
 """The numbers of every step: given, or annealed by the fraction of training that is done."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from cavity.core.messages import Fields
 from cavity.core.posterior import rate_in_force, update_weights
 from cavity.core.priors import Binary, Gaussian
 from cavity.core.state import Rule
-from cavity.training.plans import Annealed, Given, Place
+from cavity.training.plans import Annealed, Given, Place, Remembering
 
 BINARY, GAUSSIAN = [Binary()] * 3, [Gaussian()] * 3
 
@@ -195,3 +196,50 @@ def test_a_compiled_run_takes_every_rate_without_being_compiled_again():
     known = len(_variants)
     trainer.fit((x, y), epochs=6, batch_size=60)
     assert len(_variants) == known
+
+
+def test_a_memory_fades_by_the_samples_since():
+    net = cavity.mlp(12, (7,), 3)
+    priors = [layer.prior for layer in net.weighted()]
+    small, large = (Remembering(6000.0).rules(priors, Place(0.0, None, None, n)) for n in (1, 60))
+    assert [float(rule.rho) for rule in small] == pytest.approx([1 - 1 / 6000] * 2)
+    assert [float(rule.rho) for rule in large] == pytest.approx([1 - 60 / 6000] * 2)
+    assert [float(rule.rho) for rule in Remembering(math.inf).rules(priors, Place(0.0, None, None, 60))] == [1.0, 1.0]
+    # A mini-batch that is larger than the memory is all that is left of the evidence.
+    assert float(Remembering(50.0).rules(priors, Place(0.0, None, None, 60))[0].rho) == 0.0
+
+
+def test_real_weights_hold_as_many_mini_batches_as_the_memory_has():
+    priors = [layer.prior for layer in cavity.mlp(12, (7,), 3, weights="gaussian").weighted()]
+    (first, _) = Remembering(6000.0).rules(priors, Place(0.0, None, None, 60))
+    assert float(first.horizon) == 100.0
+    assert Remembering(math.inf).rules(priors, Place(0.0, None, None, 60))[0].horizon is None
+
+
+@pytest.mark.parametrize("weights", ["binary", "gaussian"])
+def test_a_short_memory_follows_labels_that_change_and_an_endless_one_does_not(weights):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(4000, 21, generator=generator)
+    y = (x @ torch.randn(21, 3, generator=generator)).argmax(1)
+    accuracies = {}
+    for memory in (2000.0, math.inf):
+        units = "sign" if weights == "binary" else "relu"
+        net = cavity.mlp(21, (31,), 3, weights=weights, activation=units, seed=1)
+        trainer = cavity.Trainer(net, "mf", memory=memory)
+        for labels in (y, (y + 1) % 3):
+            for index in torch.arange(4000).split(20):
+                trainer.step(x[index], labels[index])
+        accuracies[memory] = float((net.predict(x, "bayes") == (y + 1) % 3).double().mean())
+    assert accuracies[2000.0] > 0.9
+    assert accuracies[2000.0] > accuracies[math.inf] + 0.01
+
+
+def test_memory_goes_with_no_other_number():
+    net = cavity.mlp(12, (7,), 3)
+    assert isinstance(cavity.Trainer(net, "mf", memory=1e4).plan, Remembering)
+    for others in ({"rho": 1.0}, {"rate": 0.5}, {"damping": 0.5}, {"schedule": "cosine"}):
+        with pytest.raises(ValueError, match=f"give no {next(iter(others))}"):
+            cavity.Trainer(net, "mf", memory=1e4, **others)
+    for wrong in (0, -1.0, math.nan, True, "all"):
+        with pytest.raises(ValueError, match="memory must be a number of samples"):
+            cavity.Trainer(net, "mf", memory=wrong)

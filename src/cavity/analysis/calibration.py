@@ -19,10 +19,12 @@ TEMPERATURES = (1e-3, 1e3)
 HALVINGS = 40
 
 
-def negative_log_likelihood(probabilities: Tensor, labels: Tensor) -> Tensor:
-    """Mean of −log p(label), floored at the smallest positive number so that a certain mistake stays finite."""
+def negative_log_likelihood(probabilities: Tensor, labels: Tensor, counts: Tensor | None = None) -> Tensor:
+    """Mean of −log p(label), floored at the smallest positive number so that a certain mistake stays finite; ``counts``
+    (samples,) says how often each sample counts."""
     chosen = probabilities.gather(1, labels.unsqueeze(1)).clamp_min(torch.finfo(probabilities.dtype).tiny)
-    return -torch.log(chosen).mean()
+    losses = -torch.log(chosen)
+    return losses.mean() if counts is None else (losses.squeeze(1) * counts).sum() / counts.sum()
 
 
 def brier_score(probabilities: Tensor, labels: Tensor) -> Tensor:

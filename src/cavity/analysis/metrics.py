@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +20,9 @@ from cavity.core.network import Network
 class Measurement:
     """How good a network is on (x, y). Errors are in percent, or for real targets root mean squares of the residuals.
 
-    The other fields are about the Bayesian probabilities. ECE, Brier score, ``probabilities`` (samples, classes) and
-    ``labels`` (samples,), 0…C−1, are None where y has no classes: real targets, or several labels a sample.
+    The other fields are about the Bayesian probabilities, but for ``point``: the classes (samples,) of the most
+    probable weights. ECE, Brier score, ``probabilities`` (samples, classes), ``point`` and ``labels`` (samples,),
+    0…C−1, are None where y has no classes: real targets, or several labels a sample.
     """
 
     error: float
@@ -31,14 +32,17 @@ class Measurement:
     brier: float | None = None
     probabilities: Tensor | None = None
     labels: Tensor | None = None
+    point: Tensor | None = None
 
-    def confusion(self) -> NDArray[np.int64]:
-        """How many samples of each class (row) are taken for each class (column) by the Bayesian predictions."""
+    def confusion(self, method: Literal["bayes", "point"] = "bayes") -> NDArray[np.int64]:
+        """How many samples of each class (row) are taken for each class (column) by the Bayesian predictions, or by the
+        most probable weights ("point")."""
         from sklearn.metrics import confusion_matrix
 
-        if self.probabilities is None or self.labels is None:
+        if self.probabilities is None or self.labels is None or self.point is None:
             raise ValueError("y must have classes for a confusion matrix")
-        truth, predicted = (y.numpy(force=True) for y in (self.labels, self.probabilities.argmax(dim=1)))
+        guess = self.probabilities.argmax(dim=1) if method == "bayes" else self.point
+        truth, predicted = (y.numpy(force=True) for y in (self.labels, guess))
         counts: NDArray[np.int64] = confusion_matrix(truth, predicted, labels=list(range(self.probabilities.shape[1])))
         return counts
 
@@ -64,14 +68,17 @@ class Constant(NamedTuple):
     real: bool = False
 
 
-def constant_of(net: Network, y: Tensor) -> Constant:
-    """The best constant for labels y (±1, 0…C−1 or real numbers)."""
+def constant_of(net: Network, y: Tensor, counts: Tensor | None = None) -> Constant:
+    """The best constant for labels y (±1, 0…C−1 or real numbers), of which each counts so often (once: None)."""
     y = torch.as_tensor(y)
     columns = y.reshape(len(y), -1)
     if isinstance(net.output, GaussianOutput):
-        spread = columns.double() - columns.double().mean(dim=0)
-        return Constant(float(spread.square().mean().sqrt()), real=True)
-    shares = [torch.unique(column, return_counts=True)[1].double() / len(y) for column in columns.unbind(1)]
+        spread = columns.double() - average(columns.double(), counts)
+        return Constant(float(average(spread.square(), counts).mean().sqrt()), real=True)
+    shares = [
+        average(torch.nn.functional.one_hot(torch.unique(column, return_inverse=True)[1]).double(), counts)
+        for column in columns.unbind(1)
+    ]
     error = 100.0 * (1 - sum(float(share.max()) for share in shares) / len(shares))
     return Constant(error, float(torch.special.entr(shares[0]).sum()) if len(shares) == 1 else None)
 
@@ -133,8 +140,17 @@ def is_number(value: object) -> bool:
     return isinstance(value, float) or is_whole(value)
 
 
-def percent_wrong(predicted: Tensor, y: Tensor) -> float:
-    return 100.0 * float((predicted != y).double().mean())
+def average(values: Tensor, counts: Tensor | None) -> Tensor:
+    """Mean over samples (samples, …), each of which counts so often (once: None)."""
+    if counts is None:
+        return values.mean(dim=0)
+    shares = counts.to(values.dtype) / counts.to(values.dtype).sum()
+    mean: Tensor = torch.tensordot(shares, values, dims=1)
+    return mean
+
+
+def percent_wrong(predicted: Tensor, y: Tensor, counts: Tensor | None = None) -> float:
+    return 100.0 * float(average((predicted != y).double(), counts).mean())
 
 
 def class_index(net: Network, y: Tensor) -> Tensor:
@@ -143,25 +159,28 @@ def class_index(net: Network, y: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def measure(net: Network, x: Tensor, y: Tensor) -> Measurement:
-    """Point-wise and Bayesian predictions of ``net`` on x against y (±1, 0…C−1 or real numbers)."""
+def measure(net: Network, x: Tensor, y: Tensor, counts: Tensor | None = None) -> Measurement:
+    """Point-wise and Bayesian predictions of ``net`` on x against y (±1, 0…C−1 or real numbers). Where samples count
+    several times, ``counts`` (samples,), errors and NLL do so, and ECE and Brier score are not measured."""
     y = torch.as_tensor(y).to(net.device)
     pre, point = net.predict_moments(x), net.predict(x)
     real = isinstance(net.output, GaussianOutput)
     if not real and (isinstance(net.output, ArgMax) or net.outputs == 1):
         p, labels = net.output.probabilities(pre), class_index(net, y)
         return Measurement(
-            error=percent_wrong(point, y.reshape(point.shape)),
-            error_bayes=percent_wrong(p.argmax(dim=1), labels),
-            nll=float(negative_log_likelihood(p, labels)),
-            ece=float(expected_calibration_error(p, labels)),
-            brier=float(brier_score(p, labels)),
+            error=percent_wrong(point, y.reshape(point.shape), counts),
+            error_bayes=percent_wrong(p.argmax(dim=1), labels, counts),
+            nll=float(negative_log_likelihood(p, labels, counts)),
+            ece=None if counts is not None else float(expected_calibration_error(p, labels)),
+            brier=None if counts is not None else float(brier_score(p, labels)),
             probabilities=p,
             labels=labels,
+            point=class_index(net, point),
         )
-    nll = -float(net.output.value(net.output.target(y, pre, None), pre).mean())
+    nll = -float(average(net.output.value(net.output.target(y, pre, None), pre), counts).mean())
     if real:
         target = y.to(net.dtype).reshape(pre.mean.shape)
-        rms = [(guess.reshape(target.shape) - target).square().mean().sqrt() for guess in (point, pre.mean)]
-        return Measurement(float(rms[0]), float(rms[1]), nll)
-    return Measurement(percent_wrong(point, y), percent_wrong(net.output.decide(pre), y), nll)
+        squares = [(guess.reshape(target.shape) - target).square() for guess in (point, pre.mean)]
+        rms = [float(average(square, counts).mean().sqrt()) for square in squares]
+        return Measurement(rms[0], rms[1], nll)
+    return Measurement(percent_wrong(point, y, counts), percent_wrong(net.output.decide(pre), y, counts), nll)

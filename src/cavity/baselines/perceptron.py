@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from cavity.baselines.binarynet import binary_activation, just_above
 from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
+from cavity.baselines.straight_through import binary_activation, just_above
 from cavity.baselines.trainer import GradientTrainer
 from cavity.training.schedules import Function
 

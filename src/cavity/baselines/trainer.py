@@ -33,6 +33,9 @@ class BaselineTrainer(Loop[Tensor]):
     #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
     run_steps, epoch_steps = 0, 0
 
+    def end_task(self, x: Tensor, y: Tensor) -> None:
+        """Told that a task is over, and given samples (x, y) of it. Most methods have no use for that."""
+
     def fit(
         self,
         train: Pair,
@@ -164,15 +167,19 @@ class Adam(Optimizer):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             step = mean / (square.sqrt().mul_(unbias)).add_(self.EPSILON)
-            w.sub_(step.mul_(rate)).clamp_(-self.bound, self.bound)
+            self.move(w, step.mul_(rate))
+
+    def move(self, w: Tensor, step: Tensor) -> None:
+        """Take ``step`` off the weights of a layer, in place."""
+        w.sub_(step).clamp_(-self.bound, self.bound)
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 class GradientTrainer(BaselineTrainer):
-    """Updates ``weights`` by the optimiser of that name, with the step size ``lr`` or its default, times a schedule
-    (``training/schedules.py``) over a call of ``fit``; None is constant."""
+    """Updates ``weights`` by an optimiser, or by that of a name, with the step size ``lr`` or its default, times a
+    schedule (``training/schedules.py``) over a call of ``fit``; None is constant."""
 
     DEFAULT_LR: ClassVar[dict[str, float]]
     #: The largest |w|.
@@ -182,18 +189,21 @@ class GradientTrainer(BaselineTrainer):
         self,
         net: Classifier,
         weights: Sequence[Tensor],
-        optimizer: str,
+        optimizer: str | Optimizer,
         lr: float | None,
         seed: int,
         schedule: str | Function | None = None,
     ) -> None:
         super().__init__(seed)
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
         self.net = net
-        self.optimizer = OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
+        self.optimizer = optimizer if isinstance(optimizer, Optimizer) else self._named(optimizer, lr)
         self.memory = self.optimizer.start(weights)
         self.schedule = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
+
+    def _named(self, optimizer: str, lr: float | None) -> Optimizer:
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
+        return OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
 
     @property
     def factor(self) -> Tensor | None:

@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("cavity.cli.evaluate", "accuracy, confusion and calibration of a run"),
     "entropy": ("cavity.cli.entropy", "how probable the training set was, and how wide the minimum is"),
     "predict": ("cavity.cli.predict", "classes and probabilities for new samples"),
-    "export": ("cavity.cli.export", "a network of bits for NumPy, C or ONNX"),
+    "export": ("cavity.cli.export", "a network in whole numbers for C, Arduino, Python, a browser or ONNX"),
     "report": ("cavity.cli.report", "one HTML page that shows runs side by side"),
     "sweep": ("cavity.cli.sweep", "search for the options that suit the data"),
     "reproduce": ("cavity.cli.reproduce", "run the paper's experiments and set them beside its numbers"),

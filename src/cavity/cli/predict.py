@@ -1,4 +1,4 @@
-"""Classes and probabilities of a run's network for new samples, or for its own test set.
+"""Classes and probabilities, or numbers with error bars, of a run's network for new samples or its own test set.
 
     cavity predict runs/first --input new.csv --out predictions.csv
     cavity predict runs/first --input images/ --out predictions.npz
@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError, add_data_changed
@@ -57,6 +57,13 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--data-changed is about the run's own data: it does not go with --input")
     else:
         samples = read_samples(args.input, task)
+    if task.target is not None:
+        from cavity.runs.evaluation import predicted_numbers
+
+        columns = predicted_numbers(net, samples.x, task.target)
+        write_whole(out, (numbers_as_csv if out.suffix.lower() == ".csv" else numbers_as_npz)(samples.names, columns))
+        say(f"{len(samples.x)} predictions in {out}")
+        return 0
     with torch.no_grad():
         probabilities = net.predict_proba(samples.x)
         point = class_index(net, net.predict(samples.x))
@@ -90,4 +97,25 @@ def as_npz(names: Sequence[str], probabilities: Tensor, point: Tensor, classes: 
         probabilities=probabilities.numpy(),
         classes=np.array(classes),
     )
+    return stream.getvalue()
+
+
+def numbers_as_csv(names: Sequence[str], columns: Mapping[str, Tensor]) -> bytes:
+    """A row per sample: its name, the mean of the posterior, that of the most probable weights, and a standard
+    deviation."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["sample", *columns])
+    for name, *values in zip(names, *(column.tolist() for column in columns.values()), strict=True):
+        writer.writerow([name, *(f"{value:.6g}" for value in values)])
+    return text.getvalue().encode()
+
+
+def numbers_as_npz(names: Sequence[str], columns: Mapping[str, Tensor]) -> bytes:
+    """Arrays sample, prediction, pointwise and std."""
+    import numpy as np
+
+    stream = io.BytesIO()
+    arrays: dict[str, Any] = {"sample": np.array(names), **{name: column.numpy() for name, column in columns.items()}}
+    np.savez_compressed(stream, **arrays)
     return stream.getvalue()

@@ -3,6 +3,7 @@
     cavity reproduce --list
     cavity reproduce table-datasets --seeds 1 --datasets fashion-mnist,mnist-two-class
     cavity reproduce sparsity --scale laptop --jobs 2
+    cavity reproduce permuted-stream --tasks 1000 --hidden 100 --methods mf
     cavity reproduce all --scale smoke --out /tmp/smoke
 
 Finished cells are skipped and an interrupted one continues from its checkpoint: after an interruption, run the same
@@ -43,6 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=positive, metavar="N", help="seeds 0 to N-1 (default: by --scale, the paper's is 5)")
     add("--epochs", type=positive, metavar="N", help="epochs (default: by --scale)")
     add("--datasets", type=words, metavar="A,B", help="data sets, each also with -two-class (default: by --scale)")
+    add("--methods", type=words, metavar="A,B", help="only cells of these methods, e.g. mf,binarynet (default: all)")
+    add("--hidden", type=positive, metavar="N", help="units of a hidden layer (default: by --scale)")
+    add("--tasks", type=positive, metavar="N", help="tasks of a sequence or stream (default: by --scale)")
+    add("--memory", type=positive, metavar="N", help="tasks that a stream is remembered for (default: by --scale)")
     add("--jobs", type=count, default=1, metavar="N", help="cells at once, with equal threads; 0: in this process")
     add("--out", type=Path, default=Path("results"), metavar="DIR", help="where results go (default: results)")
     add("--tables", action="store_true", help="only redraw tables and plots from existing records")
@@ -57,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("name an experiment, or list them with --list (see cavity reproduce --help)")
     from cavity.studies.experiments.running import reproduce
 
-    request = Request(args.scale, args.seeds, args.epochs, args.datasets)
+    request = Request(
+        args.scale, args.seeds, args.epochs, args.datasets, args.methods, args.hidden, args.tasks, args.memory
+    )
     failures: list[Failure] = []
     try:
         for name in EXPERIMENTS if args.name == "all" else [args.name]:

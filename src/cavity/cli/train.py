@@ -145,7 +145,12 @@ def run(args: argparse.Namespace) -> int:
         from cavity.runs.folder import REPORT, open_run
 
         last, page = trainer.history[-1], write([open_run(path)], path / REPORT)
-        tell(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
+        target = session.dataset.target
+        if target is None:
+            tell(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
+        else:
+            point, bayes = (target[1] * (error or 0.0) for error in (last.test_error, last.test_error_bayes))
+            tell(f"root mean squared error {point:.4g}, Bayesian {bayes:.4g}; report in {page}")
     return 0
 
 

@@ -142,8 +142,11 @@ class Layer(nn.Module):
     @property
     def state(self) -> LayerState:
         """The posterior as message passing sees it."""
-        threshold = None if self.threshold is None else self.threshold.state
-        return LayerState(self.natural, self.moments, self.mask, self.columns, threshold)
+        # Past Module's own __getattr__, which takes as long as a small layer for all these names.
+        of, part = self._buffers, self._modules.get("threshold")
+        natural, moments = Fields(of["field"], of["precision"]), Moments(of["mean"], of["variance"])  # type: ignore[arg-type]
+        threshold = part.state if isinstance(part, Threshold) else None
+        return LayerState(natural, moments, of["mask"], of["columns"], threshold)
 
     def set_state(self, natural: Fields, moments: Moments) -> None:
         """Replace the posterior; tensors handed out before keep their values."""
@@ -181,9 +184,9 @@ class Layer(nn.Module):
 
     def keep_posterior(self, keep: bool) -> None:
         """Keep the present posterior beside what the weights become; or go back to it and keep none."""
-        if keep == (self.kept_mean is not None):
-            return
         buffers = self._buffers
+        if keep == (buffers["kept_mean"] is not None):
+            return
         if not keep:
             self.set_state(*self._learnt()[:2])
         present = (*self.natural, *self.moments) if keep else (None,) * len(KEPT)

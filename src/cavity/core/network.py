@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from cavity.core import predict
 from cavity.core.channels import ACTIVATIONS, OUTPUTS, Activation, Output
 from cavity.core.couplings import Coupling, Dense
 from cavity.core.couplings.base import check_sizes
+from cavity.core.growth import with_outputs
 from cavity.core.layer import Layer
 from cavity.core.messages import Preactivation
 from cavity.core.pools import Pool
@@ -43,7 +45,8 @@ class Network(nn.Module):
             )
         layers = [_as_layer(part, place) for place, part in enumerate(alternating[::2])]
         self.layers = nn.ModuleList(layers)
-        self.activations = tuple(_as_activation(part) for part in alternating[1:-1:2])
+        below = zip(alternating[1:-1:2], layers[:-1], strict=True)
+        self.activations = tuple(_as_activation(part).at_size(_usual_size(layer)) for part, layer in below)
         self.output = _as_output(alternating[-1])
         #: What pools the units of each activation; None: nothing does.
         self.pools = _pools(chain, pools, len(self.activations))
@@ -66,7 +69,7 @@ class Network(nn.Module):
     def weighted(self) -> list[Layer]:
         """The layers, typed."""
         # Past ModuleList's own iterator: a step asks for them a dozen times.
-        return list(self.layers._modules.values())  # type: ignore[arg-type]
+        return list(self._modules["layers"]._modules.values())  # type: ignore[arg-type,union-attr]
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -92,6 +95,15 @@ class Network(nn.Module):
         if self.front is not None and not bool(self.front.fitted):
             return False
         return all(bool(layer.threshold.balanced) for layer in self.weighted() if layer.threshold is not None)
+
+    def more_outputs(self, outputs: int, seed: int = 0) -> Network:
+        """A copy with that many output units in all. The old ones come first and keep their weights to the last bit;
+        the new ones know nothing (``growth.py`` has all that can be done). A trainer of this network goes on with this
+        network: make another for the copy."""
+        known = self.outputs
+        if outputs < known:
+            raise ValueError(f"outputs must be at least the {known} that there are, got {outputs}")
+        return with_outputs(self, [*range(known), *[None] * (outputs - known)], seed=seed)
 
     def keep_posterior(self, keep: bool) -> None:
         """Before the weights are made certain (``keep``), keep their posterior for Bayesian prediction; where training
@@ -168,6 +180,12 @@ def _as_activation(part: object) -> Activation:
     if isinstance(part, str | Activation):
         return ACTIVATIONS.make(part)
     raise TypeError(f"activation must be an Activation or one of {', '.join(ACTIVATIONS)}, got {part!r}")
+
+
+def _usual_size(layer: Layer) -> float:
+    """Of a layer's preactivations, for N inputs of variance 1: √N where weights are ±1 or so; real ones are of size
+    1/√N."""
+    return math.sqrt(layer.field.shape[1]) if layer.prior.polarizes else 1.0
 
 
 def _as_output(part: object) -> Output:

@@ -9,6 +9,7 @@ data are Assumed Density Filtering.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.messages import Preactivation
-from cavity.core.state import LayerState, Rule, Site
+from cavity.core.state import LayerState, Rule, Site, largest_move
 from cavity.core.sweep import Iteration, iterate
 
 
@@ -34,6 +35,24 @@ class Method:
     tolerance: float | None = None
     #: 1 − r ← (1 − r)(1 − step) after every iteration.
     reinforcement_step: float = 0.0
+
+    @cached_property
+    def parts(self) -> tuple[Site, ...]:
+        """The sites of all weights and thresholds."""
+        return tuple(part for site in self.sites for part in (site, site.threshold) if part is not None)
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        """Units of one sample whose V, or gain 1 + AV where A matters, may need a floor; and weights."""
+        gains = [site for site in self.sites if site.below is not None and site.below.uses_precision]
+        units = sum(math.prod(site.coupling.output_shape) for site in self.sites)
+        weights = sum(part.coupling.outputs * part.coupling.columns for part in self.parts)
+        return units + sum(math.prod(site.coupling.input_shape) for site in gains), weights
+
+    def entries(self, samples: int) -> int:
+        """All that may need a floor or a bound in one iteration."""
+        units, weights = self._counts
+        return units * samples + weights
 
 
 class State(NamedTuple):
@@ -112,19 +131,20 @@ def update(
     layer."""
     layers = [layer.begin(rule) for layer, rule in zip(state.layers, rules, strict=True)]
     old_means, r = tuple(layer.moments.mean for layer in layers), state.reinforcement
-    clamped, done = torch.zeros((), device=x.device, dtype=torch.int64), 0
+    clamped: list[Tensor] = []
     for done in range(1, method.iterations + 1):
         before = [layer.reinforced(r_l) for layer, r_l in zip(layers, r, strict=True)]
         result = iterate(method.algorithm, method.sites, before, x, y, done < method.iterations, generator)
-        layers, clamped = result.learnt.states, clamped + result.learnt.clamped
-        r = annealed(r, method.reinforcement_step)
+        layers = result.learnt.states
+        clamped.append(result.learnt.clamped)
+        r = annealed(r, method.reinforcement_step) if method.reinforcement_step else r
         if method.tolerance is not None and converged(before, layers, method.tolerance):
             break
     info = StepInfo(
         done,
         result.pres[-1],
-        clamped,
-        done * entries(method.sites, layers, result.pres),
+        sum(clamped[1:], clamped[0]),
+        done * method.entries(len(x)),
         y,
         result.learnt.largest,
         old_means,
@@ -134,24 +154,7 @@ def update(
     return State(tuple(layers), r), info
 
 
-def entries(sites: Sequence[Site], layers: Sequence[LayerState], pres: Sequence[Preactivation]) -> int:
-    """All that may need a floor or a bound in one iteration: V of every unit, 1 + AV where A matters, and weights."""
-    gains = [layer.down for layer, site in zip(layers, sites, strict=True) if site.below and site.below.uses_precision]
-    return (
-        sum(pre.mean.numel() for pre in pres)
-        + sum(down.field.numel() for down in gains if down is not None)
-        + sum(part.natural.field.numel() for part in _parts(layers))
-    )
-
-
-def _parts(layers: Sequence[LayerState]) -> list[LayerState]:
-    """Weights and thresholds of all layers."""
-    return [part for layer in layers for part in (layer, layer.threshold) if part is not None]
-
-
 def converged(before: Sequence[LayerState], after: Sequence[LayerState], tolerance: float) -> bool:
     """Whether no mean of a weight or threshold moved by more than ``tolerance``. Waits for the device: only where asked
     for."""
-    pairs = zip(_parts(before), _parts(after), strict=True)
-    changes = [(new.moments.mean - old.moments.mean).abs().max() for old, new in pairs]
-    return bool(torch.stack(changes).max() <= tolerance)
+    return bool(largest_move(before, after) <= tolerance)

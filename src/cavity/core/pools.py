@@ -66,6 +66,10 @@ class Pool(ABC):
         """(B, A) on each unit, from those on the pooled units and what the other units of its window are like."""
 
     @abstractmethod
+    def combine(self, units: Moments) -> Moments:
+        """Mean and variance of pooled units, from those of independent units (samples, channels, height, width)."""
+
+    @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """Pooled values of known units x (samples, channels, height, width)."""
 
@@ -94,10 +98,17 @@ class Pooling:
 
 
 class PooledSigns(Units):
-    """x = ±1 with half log-odds θ, which stands in the place of ω: x̂ = tanh(B + θ)."""
+    """x = ±1 with half log-odds θ, which stands in the place of ω.
+
+    φ = log Σ_x e^{(B + θ)x}/2cosh θ,   x̂ = tanh(B + θ)
+    """
 
     second_moment: ClassVar[float | None] = 1.0
     uses_precision: ClassVar[bool] = False
+
+    def value(self, message: Fields, pre: Preactivation) -> Tensor:
+        B, theta = message.field, pre.mean
+        return torch.logaddexp(B + F.logsigmoid(2 * theta), F.logsigmoid(-2 * theta) - B)
 
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
         return Moments(*tanh_moments(pre.mean if message is None else message.field + pre.mean))
@@ -137,6 +148,10 @@ class MaxPool(Pool):
         near = -0.5 * torch.log1p(small.clamp(-0.5, 0.5))
         far = 0.5 * (B - torch.logaddexp(-B - others, B + _log_one_minus(others)))
         return Fields(torch.where(small.abs() < 0.5, near, far), None)
+
+    def combine(self, units: Moments) -> Moments:
+        q = torch.exp(self.sum(torch.log(0.5 * (1 - units.mean))))
+        return Moments(1 - 2 * q, 4 * q * (1 - q))
 
     def forward(self, x: Tensor) -> Tensor:
         return F.max_pool2d(x, self.size)
@@ -183,11 +198,10 @@ class AveragePool(Pool):
         return math.prod(self.size)
 
     def up(self, activation: Activation, pre: Preactivation) -> Preactivation:
-        x, delta = activation.moments(None, pre)
-        assert delta is not None
+        mean, variance = self.combine(activation.moments(None, pre))
+        assert variance is not None
         # Certain units leave no variance, which no channel takes.
-        variance = (self.sum(delta) / self.count**2).clamp_min(VARIANCE_FLOOR)
-        return Preactivation(self.sum(x) / self.count, variance)
+        return Preactivation(mean, variance.clamp_min(VARIANCE_FLOOR))
 
     def down(self, activation: Activation, message: Fields, pre: Preactivation) -> Fields:
         (x, delta), shape, n = activation.moments(None, pre), pre.mean.shape, self.count
@@ -198,6 +212,11 @@ class AveragePool(Pool):
         v = ((self.spread(self.sum(delta), shape) - delta) / n**2).clamp_min(VARIANCE_FLOOR)
         A, gain = floored_gain(A, v)
         return Fields((B - A * r) / (n * gain), A / (n**2 * gain))
+
+    def combine(self, units: Moments) -> Moments:
+        x, delta = units
+        assert delta is not None
+        return Moments(self.sum(x) / self.count, self.sum(delta) / self.count**2)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.avg_pool2d(x, self.size)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from cavity.core.channels.base import Channel, Units
@@ -32,6 +34,11 @@ class Site:
     threshold: Site | None = None
     #: What pools the units of the activation below into the units that the coupling sees; None: nothing does.
     pooling: Pooling | None = None
+
+    def counting(self, counts: Tensor) -> Site:
+        """The same place for samples that count that often, (samples,)."""
+        threshold = None if self.threshold is None else self.threshold.counting(counts)
+        return replace(self, coupling=self.coupling.counting(counts), threshold=threshold)
 
     def sending(self, fisher: bool, bare: bool = False) -> Site:
         """The same place with messages of that kind."""
@@ -66,6 +73,8 @@ class Rule(NamedTuple):
     focusing: Focusing | None = None
     #: The numbers of the layer's thresholds, if it has any; None: ρ = e = 1.
     threshold: Rule | None = None
+    #: How often each sample of the mini-batch counts, (samples,); None: once.
+    counts: Tensor | None = None
 
 
 class LayerState(NamedTuple):
@@ -106,6 +115,17 @@ class LayerState(NamedTuple):
     def begins(self) -> bool:
         """Whether this is the first iteration on its mini-batch."""
         return self.natural is self.start
+
+
+def weights_and_thresholds(layers: Sequence[LayerState]) -> list[LayerState]:
+    """Of all layers."""
+    return [part for layer in layers for part in (layer, layer.threshold) if part is not None]
+
+
+def largest_move(before: Sequence[LayerState], after: Sequence[LayerState]) -> Tensor:
+    """Largest |m_new − m_old| of a weight or threshold, 0-dimensional; NaN if one of them is."""
+    pairs = zip(weights_and_thresholds(before), weights_and_thresholds(after), strict=True)
+    return torch.stack([(new.moments.mean - old.moments.mean).abs().max() for old, new in pairs]).max()
 
 
 class Up(NamedTuple):

@@ -113,7 +113,10 @@ def layer_down(
     arithmetic: Arithmetic,
     remember: bool,
 ) -> LayerDown:
-    """g and Γ of one layer's factors, then H and G on its weights and thresholds, B and A on its inputs."""
+    """g and Γ of one layer's factors, then H and G on its weights and thresholds, B and A on its inputs. A sample that
+    counts n times sends its message to the weights n times, and that to its own inputs once."""
+    if state.rule.counts is not None:
+        site = site.counting(state.rule.counts)
     parts = [part for part in (site, site.threshold) if part is not None]
     needed = algorithm.needs_curvature or any(_uses_curvature(part) for part in parts)
     response = site.channel.response(message, up.pre) if needed else None

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Moments
+from cavity.core.special import select
 from cavity.core.state import Factor, Site
 
 
@@ -45,7 +46,7 @@ def floored(V: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
     """V raised to the floor, and how many entries were. A V that has overflowed becomes NaN: infinite, it would pass
     for a unit that nothing is known about, and nobody would notice."""
     raised = torch.maximum(V, floor) if isinstance(floor, Tensor) else V.clamp_min(floor)
-    return torch.where(raised < math.inf, raised, math.nan), (floor > V).sum()
+    return select(raised < math.inf, raised, math.nan), (floor > V).sum()
 
 
 def input_precision(site: Site, weights: Moments, factor: Factor) -> Tensor:

@@ -9,5 +9,18 @@ from cavity.data.loading import load
 from cavity.data.places import Entry, Place, available, where
 from cavity.data.registry import names
 from cavity.data.store import fetch
+from cavity.data.treatment import Treatment
 
-__all__ = ["DataError", "DataNotFound", "Dataset", "Entry", "Place", "available", "fetch", "load", "names", "where"]
+__all__ = [
+    "DataError",
+    "DataNotFound",
+    "Dataset",
+    "Entry",
+    "Place",
+    "Treatment",
+    "available",
+    "fetch",
+    "load",
+    "names",
+    "where",
+]

@@ -10,6 +10,7 @@ from cavity.data.registry import PERMUTED
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from cavity.data.encoding import Encoding
     from cavity.data.fingerprint import Fingerprint
 
 
@@ -41,6 +42,12 @@ class Dataset:
     name: str
     #: Which samples these are, where a run has to know it.
     fingerprint: Fingerprint | None = None
+    #: What was done with the columns of a table.
+    encoding: Encoding | None = None
+    #: Of regression, mean and std of the labels: ``y * std + mean`` is the label in its own units, and y float32.
+    target: tuple[float, float] | None = None
+    #: Names of a table's columns, where it has them.
+    features: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -61,18 +68,22 @@ class Dataset:
         x_test, y_test = _some("n_test", n_test, (self.x_test, self.y_test), [seed, 1])
         return replace(self, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test, fingerprint=None)
 
-    def permuted(self, seed: int) -> Dataset:
-        """The same samples with their pixels (or features) in another order, one order for train and test.
-
-        In colour images the channels of a pixel move together, so that each channel stays a channel.
-        """
+    def order(self, seed: int) -> Tensor:
+        """The features (features,) in the order that ``permuted(seed)`` gives them."""
         import numpy as np
         import torch
 
         channels = self.image_shape[0] if self.image_shape else 1
         pixels = self.n_features // channels
         starts = np.arange(channels)[:, None] * pixels
-        order = torch.from_numpy((starts + np.random.default_rng(seed).permutation(pixels)).reshape(-1))
+        return torch.from_numpy((starts + np.random.default_rng(seed).permutation(pixels)).reshape(-1))
+
+    def permuted(self, seed: int) -> Dataset:
+        """The same samples with their pixels (or features) in another order, one order for train and test.
+
+        In colour images the channels of a pixel move together, so that each channel stays a channel.
+        """
+        order = self.order(seed)
         per_feature = self.mean.numel() == self.n_features
         return replace(
             self,
@@ -80,6 +91,7 @@ class Dataset:
             x_test=self.x_test[:, order],
             mean=self.mean[order] if per_feature else self.mean,
             std=self.std[order] if per_feature else self.std,
+            features=tuple(self.features[place] for place in order.tolist()) if self.features else (),
             name=PERMUTED + self.name.removeprefix(PERMUTED),
         )
 

@@ -48,8 +48,13 @@ class Fingerprint:
 
     @classmethod
     def of(cls, raw: Raw) -> Fingerprint:
-        names = np.array([_code(name.encode("utf-8", "surrogatepass"), 4) for name in raw.classes], np.int32)
-        train, test = (Codes(row_codes(part.x), names[part.y]) for part in (raw.train, raw.test))
+        if raw.classes:
+            names = np.array([_code(name.encode("utf-8", "surrogatepass"), 4) for name in raw.classes], np.int32)
+            labels = [names[part.y] for part in (raw.train, raw.test)]
+        else:
+            # Of numbers, the labels themselves; single precision is what is learnt.
+            labels = [part.y.astype("<f4").view("<i4").astype(np.int32) for part in (raw.train, raw.test)]
+        train, test = (Codes(row_codes(part.x), of) for part, of in zip((raw.train, raw.test), labels, strict=True))
         return cls(train, test, raw.classes)
 
     @property

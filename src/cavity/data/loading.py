@@ -9,6 +9,7 @@ from cavity.data.errors import DataNotFound, damaged
 from cavity.data.places import Folder
 from cavity.data.readers import Request
 from cavity.data.registry import DEFAULT, SOURCES, names, split_name
+from cavity.data.treatment import USUAL, Treatment
 from cavity.util.paths import expanded
 from cavity.util.text import nearest, shown
 
@@ -28,6 +29,7 @@ def load(
     seed: int = 0,
     test_fraction: float = 0.2,
     label: str | None = None,
+    table: Treatment = USUAL,
     permutation: int | None = None,
     **generator_options: Any,
 ) -> Dataset:
@@ -41,6 +43,8 @@ def load(
     seed              of generators and splits; what has a test set of its own, and digits, is fixed
     test_fraction     the share of digits, or of a user's data without a test set, that becomes one
     label             the label column of a table, by default label, target, y or class
+    table             what is done with its columns and labels (``cavity.data.Treatment``): texts
+                      become columns of 0 and 1, gaps are filled, labels are classes
     permutation       seed of a pixel permutation, the same for both parts; a name such as
                       ``permuted-mnist`` permutes with ``seed`` where none is given
     generator_options the fields of the generator's class in ``cavity.data.synthetic``
@@ -49,7 +53,13 @@ def load(
     if seed < 0 or (permutation is not None and permutation < 0):
         raise ValueError(f"seed is {seed} and permutation is {permutation}, expected whole numbers from 0")
     raw = read(
-        name_or_path, data_dir=data_dir, seed=seed, test_fraction=test_fraction, label=label, **generator_options
+        name_or_path,
+        data_dir=data_dir,
+        seed=seed,
+        test_fraction=test_fraction,
+        label=label,
+        table=table,
+        **generator_options,
     )
     return prepare(
         raw, name_or_path, binary_task=binary_task, standardize=standardize, seed=seed, permutation=permutation
@@ -63,6 +73,7 @@ def read(
     seed: int,
     test_fraction: float,
     label: str | None,
+    table: Treatment = USUAL,
     **generator_options: Any,
 ) -> Raw:
     """The first half of ``load``: samples in the units of their source."""
@@ -73,7 +84,7 @@ def read(
             f"{shown(text)} takes no option {shown(', '.join(generator_options))}; only generators have options"
         )
     if source is None:
-        return _load_path(text, label, test_fraction, seed)
+        return _load_path(text, label, test_fraction, seed, table)
     if label is not None:
         raise TypeError(f"label is {label!r}, but {shown(text)} has no label column; only tables have")
     return source.read(source, Request(data_dir, seed, test_fraction, generator_options))
@@ -97,7 +108,7 @@ def prepare(
     return dataset if permutation is None else dataset.permuted(permutation)
 
 
-def _load_path(text: str, label: str | None, test_fraction: float, seed: int) -> Raw:
+def _load_path(text: str, label: str | None, test_fraction: float, seed: int, table: Treatment) -> Raw:
     from cavity.data import images, npz, tables
 
     path = expanded(text)
@@ -106,7 +117,9 @@ def _load_path(text: str, label: str | None, test_fraction: float, seed: int) ->
         raise DataNotFound(f"{shown(path)}: neither a file or folder nor a known data set ({', '.join(names())}){hint}")
     suffix = path.suffix.lower() if path.is_file() else ""
     if suffix in (".csv", ".parquet"):
-        return tables.load_table(path, label, test_fraction, seed)
+        return tables.load_table(path, label, test_fraction, seed, table)
+    if table.task == "regression":
+        raise TypeError(f"task is 'regression', but {shown(path)} is no table; only .csv and .parquet are")
     if label is not None:
         raise TypeError(f"label is {label!r}, but {shown(path)} has no label column; only .csv and .parquet have")
     if path.is_dir():

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cavity.data.encoding import Table
 from cavity.data.errors import damaged, reading
-from cavity.data.labels import Encoded, Words, encode_labels
+from cavity.data.labels import Words, encode_labels
 from cavity.data.packing import check_expansion
+from cavity.data.treatment import Treatment
 from cavity.util.regular import open_regular, require_regular
 
 if TYPE_CHECKING:
-    from cavity.data.tables import Columns, FindLabel
+    from cavity.data.tables import Columns, FindLabel, LabelKind
 
 #: Rows that are unpacked at once.
 ROWS = 1 << 16
@@ -30,56 +32,113 @@ UNPACKED, PACKED = 2, 3
 MAX_DEPTH = 8
 
 
-def scan_parquet(path: Path, find: FindLabel, with_labels: bool) -> Columns:
+def scan_parquet(path: Path, find: FindLabel, labels: LabelKind, treatment: Treatment) -> Columns:
     """A parquet file; labels that are numbers are classes in the order of numbers."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError(f"{path}: reading parquet needs pyarrow: pip install 'cavity[parquet]'") from error
+    from cavity.data.tables import kept_columns, require_few_texts
+
     with reading(path, "parquet file", OSError, ValueError, TypeError, LookupError, pa.ArrowException):
         require_regular(path)
         with pq.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata
         names, types, rows = list(schema.names), list(schema.types), metadata.num_rows
         target = find(names)
-        features = [number for number in range(len(names)) if number != target]
-        for number in features:
-            if not (pa.types.is_integer(types[number]) or pa.types.is_floating(types[number])):
-                raise damaged(path, f"column {names[number]!r} ({types[number]}) has other things in it than numbers")
+        features = list(kept_columns(path, names, target, treatment))
+        texts = [names[number] for number in features if _is_text(path, names[number], types[number], treatment)]
+        require_few_texts(path, len(texts))
         if len(set(names)) != len(names) or metadata.num_columns != len(names):
             raise damaged(path, "has columns of the same name, or columns within columns")
         if not features or not rows:
             raise damaged(path, f"holds {rows} rows and {len(features)} features")
-        label = target if with_labels else None
+        label = target if labels is not None else None
         kept = features if label is None else [*features, label]
         for unpacked in (8 * rows * len(names), _unpacked(path, metadata, kept)):
             check_expansion(path, path.stat().st_size, unpacked)
-        texts = [names[label]] if label is not None and _holds_text(types[label]) else []
-        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
-            return _read(path, file, [names[number] for number in features], None if label is None else names[label])
+        read = [*texts, *([names[label]] if label is not None and _holds_text(types[label]) else [])]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=read) as file:
+            wanted = None if label is None else names[label]
+            return _read(path, file, [names[number] for number in features], texts, wanted, labels)
 
 
-def _read(path: Path, file: Any, features: list[str], label: str | None) -> Columns:
+def _is_text(path: Path, name: str, kind: Any, treatment: Treatment) -> bool:
+    """Whether a feature column is texts; an error for what is neither that nor numbers."""
+    import pyarrow as pa
+
+    from cavity.data.tables import no_dates
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_temporal(value):
+        raise damaged(path, f"column {name!r} ({kind}) holds dates or times. {no_dates(name)}")
+    if pa.types.is_string(value) or pa.types.is_large_string(value) or name in treatment.texts:
+        return True
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        reason = "has other things in it than numbers and texts: leave it out with --drop"
+        raise damaged(path, f"column {name!r} ({kind}) {reason} {name}")
+    return False
+
+
+def _read(
+    path: Path, file: Any, features: list[str], texts: list[str], label: str | None, labels: LabelKind
+) -> Columns:
     """A few rows at a time."""
+    from cavity.data.tables import Columns, require_kinds
+
     x = np.empty((file.metadata.num_rows, len(features)))
     words, numbers, start = Words(path), list[NDArray[np.generic]](), 0
+    kinds: dict[str, dict[str, int]] = {name: {} for name in texts}
     for batch in file.iter_batches(ROWS, columns=features if label is None else [*features, label]):
         rows = slice(start, start + batch.num_rows)
         for number, name in enumerate(features):
             column = batch.column(name)
-            if column.null_count:
-                raise damaged(path, f"column {name!r} lacks {column.null_count} numbers")
-            x[rows, number] = column.to_numpy(zero_copy_only=False)
+            x[rows, number] = _codes(column, kinds[name]) if name in kinds else _numbers(column)
         if label is not None:
             _add_labels(path, batch.column(label), words, numbers)
         start = rows.stop
     if start != len(x):
         raise damaged(path, f"holds {start} rows, {len(x)} are declared")
-    encoded: Encoded | None = None
-    if label is not None:
-        encoded = words.encoded() if len(words) else encode_labels(path, *numbers)
-    return x, encoded
+    for name, known in kinds.items():
+        require_kinds(path, name, list(known), 1)
+    # There are no lines: rows are counted from 1.
+    lines = np.arange(1, len(x) + 1)
+    table = Table(path, features, x, {features.index(name): list(known) for name, known in kinds.items()}, lines)
+    infinite = np.argwhere(np.isinf(x))
+    if len(infinite):
+        row, place = infinite[0]
+        raise damaged(path, f"column {features[place]!r}, row {row + 1}: is not a finite number; leave it empty")
+    if labels == "numbers":
+        if len(words):
+            raise damaged(path, f"the label column {label!r} holds texts: --task regression needs numbers")
+        return Columns(table, None, np.concatenate(numbers).astype(np.float64))
+    if labels is None:
+        return Columns(table)
+    return Columns(table, words.encoded() if len(words) else encode_labels(path, *numbers))
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """A column of numbers, NaN where it has none."""
+    import pyarrow as pa
+
+    filled = column.cast(pa.float64(), safe=False)
+    values: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codes(column: Any, known: dict[str, int]) -> NDArray[np.float64]:
+    """A column of texts as their numbers among those that are known, NaN where there is none."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    codes = [known.setdefault(str(word), len(known)) for word in column.dictionary.to_pylist()]
+    indices = column.indices.to_numpy(zero_copy_only=False).astype(np.float64)
+    present = ~np.isnan(indices)
+    result = np.full(len(indices), np.nan)
+    result[present] = np.array(codes, np.float64)[indices[present].astype(np.int64)]
+    return result
 
 
 def _add_labels(path: Path, column: Any, words: Words, numbers: list[NDArray[np.generic]]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cavity.data.errors import DataError
+
+if TYPE_CHECKING:
+    from cavity.data.encoding import Encoding
 
 # Unsigned bytes or floats, which no single NumPy type but this one covers.
 Samples: TypeAlias = NDArray[Any]
@@ -18,17 +21,20 @@ Statistics = Literal["overall", "channel", "feature", "none"]
 
 @dataclass(frozen=True)
 class Part:
-    """Samples (samples, features), of unsigned bytes or floats, and their class indices (samples,)."""
+    """Samples (samples, features), of unsigned bytes or floats, and their class indices or, for regression, numbers
+    (samples,)."""
 
     x: Samples
-    y: NDArray[np.int64]
+    y: NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Raw:
     """Training and test part of a data set, in the units of the source; ``scale`` divides these units.
 
-    ``statistics`` says how to standardise; ``image_shape`` is (channels, height, width) or None.
+    ``statistics`` says how to standardise; ``image_shape`` is (channels, height, width) or None; without ``classes``
+    labels are numbers. ``encoding`` is what was done with the columns of a table, ``features`` are the names of what
+    became of them.
     """
 
     name: str
@@ -38,6 +44,8 @@ class Raw:
     statistics: Statistics
     image_shape: tuple[int, int, int] | None = None
     scale: float = 1.0
+    encoding: Encoding | None = None
+    features: tuple[str, ...] = ()
 
 
 def stratified_split(
@@ -67,9 +75,23 @@ def stratified_split(
     return random.permutation(np.concatenate(train)), random.permutation(np.concatenate(test))
 
 
-def split(x: Samples, y: NDArray[np.int64], test_fraction: float, seed: int) -> tuple[Part, Part]:
-    """Samples and labels in two stratified parts."""
+Indices: TypeAlias = "tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]"
+
+
+def parted(y: NDArray[np.int64], test_fraction: float, seed: int) -> Indices:
+    """Training and test indices of classes y, none of them empty."""
     train, test = stratified_split(y, test_fraction, seed)
     if len(test) == 0:
         raise DataError(f"{len(y)} samples are too few for a test set of {test_fraction:.0%}")
+    return train, test
+
+
+def parted_numbers(samples: int, test_fraction: float, seed: int) -> Indices:
+    """Training and test indices at random, none of them empty."""
+    return parted(np.zeros(samples, np.int64), test_fraction, seed)
+
+
+def split(x: Samples, y: NDArray[np.int64], test_fraction: float, seed: int) -> tuple[Part, Part]:
+    """Samples and labels in two stratified parts."""
+    train, test = parted(y, test_fraction, seed)
     return Part(x[train], y[train]), Part(x[test], y[test])

@@ -76,6 +76,14 @@ def _transform(x: NDArray[np.floating], mean: Floats, std: Floats, name: str) ->
     return out
 
 
+def _target(raw: Raw) -> tuple[float, float]:
+    """Mean and standard deviation of the numbers to predict, 1 where they do not vary."""
+    mean, std = float(raw.train.y.mean()), float(raw.train.y.std())
+    if not (np.isfinite(mean) and np.isfinite(std)):
+        raise DataError(f"{raw.name}: the labels are too large")
+    return mean, std or 1.0
+
+
 def finish(raw: Raw, *, binary_task: bool, standardize: bool) -> Dataset:
     """The tensors of a data set, its standardisation, and its labels for the task wanted."""
     # Each channel of a colour image has a mean and std of its own.
@@ -96,9 +104,27 @@ def finish(raw: Raw, *, binary_task: bool, standardize: bool) -> Dataset:
     std = np.where(std.astype(np.float32) == 0, 1.0, std)
     done = [_transform_bytes(x, mean, std) if as_bytes else _transform(x, mean, std, raw.name) for x in xs]
     # Odd classes are +1 in the two-class task, even ones −1.
-    ys = [2 * (part.y % 2) - 1 if binary_task else part.y.astype(np.int64) for part in (raw.train, raw.test)]
+    ys = [2 * (part.y % 2) - 1 if binary_task else part.y for part in (raw.train, raw.test)]
+    target = None if raw.classes else _target(raw)
+    if target is None:
+        ys = [y.astype(np.int64) for y in ys]
+    else:
+        ys = [((y - target[0]) / target[1]).astype(np.float32) for y in ys]
     width = raw.train.x.shape[1] // channels if channels > 1 else 1
     own = [np.repeat(moment / raw.scale, width).astype(np.float32) for moment in (mean, std)]
     x_train, x_test, y_train, y_test, own_mean, own_std = map(torch.from_numpy, (*done, *ys, *own))
     classes = ("even", "odd") if binary_task and len(raw.classes) > 2 else raw.classes
-    return Dataset(x_train, y_train, x_test, y_test, raw.image_shape, classes, own_mean, own_std, raw.name)
+    return Dataset(
+        x_train,
+        y_train,
+        x_test,
+        y_test,
+        raw.image_shape,
+        classes,
+        own_mean,
+        own_std,
+        raw.name,
+        encoding=raw.encoding,
+        target=target,
+        features=raw.features,
+    )

@@ -78,13 +78,39 @@ def _variant(function: Callable[P, R], key: Hashable, between: bool = False) -> 
     they must not change.
     """
     if (function, key) not in _variants:
-        _variants[function, key] = torch.compile(
-            _copy(function, len(_variants)),
-            dynamic=False,
-            fullgraph=True,
-            options=_options(pad_outputs=between),
-        )
+        copy = _copy(function, len(_variants))
+        options = _options(pad_outputs=between)
+        compiled = torch.compile(copy, dynamic=False, fullgraph=True, options=options)
+        _variants[function, key] = _bare(copy, cast(Callable[P, R], compiled))
     return cast(Callable[P, R], _variants[function, key])
+
+
+def _bare(function: FunctionType, compiled: Callable[P, R]) -> Callable[P, R]:
+    """``compiled`` at the first call; after that what the compiler has made of ``function``, called by itself. The
+    wrapper around it looks for the code that fits the arguments, which takes a few per cent of a small step."""
+    made: Callable[P, R] | None = None
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal made
+        if made is not None:
+            return made(*args, **kwargs)
+        result = compiled(*args, **kwargs)
+        made = _made_of(function) or compiled
+        return result
+
+    return call
+
+
+def _made_of(function: FunctionType) -> Callable[..., Any] | None:
+    """The function that torch.compile has put in the place of ``function``; None where this version of torch does not
+    tell, or has made several."""
+    try:
+        (entry,) = torch._dynamo.eval_frame._debug_get_cache_entry_list(function.__code__)
+        return FunctionType(
+            entry.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def _options(pad_outputs: bool) -> dict[str, Any]:
@@ -103,12 +129,11 @@ def signature(value: object) -> Hashable:
     return value
 
 
-def _copy(function: Callable[P, R], number: int) -> Callable[P, R]:
+def _copy(function: Callable[..., Any], number: int) -> FunctionType:
     """The same function with a code object of its own: compiled code is kept by code object."""
     assert isinstance(function, FunctionType)
     code = function.__code__.replace(co_name=f"{function.__name__}_{number}")
-    copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    return cast(Callable[P, R], copy)
+    return FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
 
 
 def checked_mode(mode: Mode) -> Mode:

@@ -7,7 +7,7 @@ The functions are the same in all cases. What a runner changes from one mini-bat
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,14 @@ from cavity.engine.compiling import EAGER, Kernels
 from cavity.engine.distributed import Pending, Share, Team
 
 
+class _Way(NamedTuple):
+    """How the way down is gone: the arithmetic of each layer, what of it kernels are made for, and the kernels."""
+
+    how: list[Arithmetic]
+    key: Hashable
+    kernels: Kernels
+
+
 class Runner:
     """One inner iteration after the other, for a chain of ``layers`` layers."""
 
@@ -35,6 +43,8 @@ class Runner:
         self.team = team
         #: Sweeps done: what decides when to look.
         self.sweeps = 0
+        #: Ways down that have been found, by all that they depend on.
+        self._ways: dict[Hashable, _Way] = {}
 
     def __call__(
         self,
@@ -50,7 +60,8 @@ class Runner:
         share = None if self.team is None else self.team.share(len(y))
         begins = states[0].begins
         by_edge = algorithm.keeps_edges and (remember or not begins)
-        hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, begins, remember
+        kinds = tuple(map(_kind, states))
+        hint = x.shape, x.stride(), x.dtype, x.device, y.shape, y.dtype, begins, remember, kinds
 
         # Messages of every edge that outlive an iteration are overwritten in place, chunk by chunk.
         kernels = EAGER if algorithm.keeps_edges and not begins else self.kernels
@@ -62,17 +73,27 @@ class Runner:
         target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
 
         told = algorithm, sites, states, ups, target
-        how = self.arithmetic(algorithm, sites, x, len(y))
         looks = () if by_edge or not is_due(self.sweeps) else self.looks(algorithm, sites, x, len(y))
         self.sweeps += 1
         if looks:
             # What a look finds may differ from sweep to sweep at first: not worth compiling before it is known.
+            how = self.arithmetic(algorithm, sites, x, len(y))
             downs = sweep_down(*told, _reaching(how, sites, states, ups, share), remember)
             self.look(looks, sites, states, ups, downs, target)
-            how = self.arithmetic(algorithm, sites, x, len(y))
-        eager = by_edge or output.branches or _is_chunked(algorithm, sites, how, len(x))
-        learnt = self._down(told, how, remember, share, EAGER if eager else self.kernels, hint)
-        return Iteration(learnt, [up.pre for up in ups])
+        way = self._way(algorithm, sites, x, len(y), by_edge or output.branches)
+        return Iteration(self._down(told, way, remember, share, hint), [up.pre for up in ups])
+
+    def _way(self, algorithm: Algorithm, sites: Sequence[Site], x: Tensor, samples: int, eager: bool) -> _Way:
+        """The way down, found once for each kind of mini-batch and choice of arithmetic."""
+        choices = tuple([choice.present for choice in self.choices])
+        key = algorithm, x.shape, x.dtype, x.device, samples, eager, self.kernels, choices
+        way = self._ways.get(key)
+        if way is None:
+            how = self.arithmetic(algorithm, sites, x, samples)
+            eager = eager or _is_chunked(algorithm, sites, how, len(x))
+            kinds = tuple((one.series, one.half) for one in how)
+            way = self._ways[key] = _Way(how, kinds, EAGER if eager else self.kernels)
+        return way
 
     def arithmetic(self, algorithm: Algorithm, sites: Sequence[Site], x: Tensor, samples: int) -> list[Arithmetic]:
         """How each layer computes its corrections now, in a mini-batch of ``samples`` of which x are all or a part."""
@@ -105,24 +126,24 @@ class Runner:
     def _down(
         self,
         told: tuple[Algorithm, Sequence[Site], Sequence[LayerState], list[Up], Target],
-        how: Sequence[Arithmetic],
+        way: _Way,
         remember: bool,
         share: Share | None,
-        kernels: Kernels,
         hint: Hashable,
     ) -> Learnt:
         """The way down and the weights it leaves. Alone, both are one kernel. Among several processes each layer is
         one, and its (H, G) are added up over the processes while the layers below it are still on their way."""
-        _, sites, states, ups, _ = told
-        how = _reaching(how, sites, states, ups, share)
+        how, key, kernels = way
         if share is None:
             args: tuple[Any, ...] = *told, how, remember
-            return kernels.of(down_and_learn, (hint, _keys(how)), args)(*args)
+            return kernels.of(down_and_learn, (hint, key), args)(*args)
+        _, sites, states, ups, _ = told
+        how = _reaching(how, sites, states, ups, share)
         sums: list[Pending] = []
 
         def layer(*args: Any) -> LayerDown:
             # The layer above has laid out its message as its own series does.
-            found = kernels.of(layer_down, (hint, len(sums), _keys(how)), args)(*args)
+            found = kernels.of(layer_down, (hint, len(sums), key), args)(*args)
             sums.append(share.add(*(part.fields for part in (found, found.threshold) if part is not None)))
             return found
 
@@ -206,5 +227,8 @@ def _reaching(
     return result
 
 
-def _keys(how: Sequence[Arithmetic]) -> Hashable:
-    return tuple((one.series, one.half) for one in how)
+def _kind(state: LayerState) -> Hashable:
+    """What of a layer's rule a kernel is made for: all but the numbers that it takes as tensors."""
+    rule, threshold = state.rule, state.threshold
+    numbers = rule.relative, rule.horizon is None, rule.precision, rule.damping, rule.reinforcement, rule.focusing
+    return numbers if threshold is None else (numbers, _kind(threshold))

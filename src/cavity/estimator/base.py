@@ -6,9 +6,9 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -17,28 +17,38 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
 from cavity.analysis import metrics
 from cavity.analysis.uncertainty import draw_weights, predict_with
 from cavity.core.channels import GaussianOutput
 from cavity.core.network import Network
+from cavity.core.predict import BATCH
 from cavity.core.priors import PRIORS
+from cavity.estimator.checks import (
+    RandomState,
+    positive,
+    refuse_masked,
+    require_finite,
+    require_scalable,
+    seed_of,
+    widths,
+)
+from cavity.estimator.exact import in_float64
 from cavity.estimator.listeners import KeepBest, display
+from cavity.estimator.samples import AT_ONCE, Rows, Samples, SparseRows, Standardizer
 from cavity.estimator.stream import REMEMBERED, Stream
 from cavity.estimator.tempering import FEWEST, choose_temperature
-from cavity.runs.building import build_network, build_trainer
+from cavity.estimator.training import SampleTrainer
+from cavity.estimator.weighing import sample_counts
+from cavity.runs.building import build_network, trainer_options
 from cavity.runs.config import Config, input_shape
-from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
-from cavity.training.loop import Pair
 from cavity.training.plans import Annealed
 from cavity.training.recipes import STREAMS, TABLES, Recipe
 from cavity.training.schedules import Cosine
-from cavity.training.trainer import Trainer
+from cavity.util.threads import suited
 
 if TYPE_CHECKING:
     from cavity.core.channels import Output
@@ -46,32 +56,6 @@ if TYPE_CHECKING:
 
 #: The temperature is chosen after this part of the epochs, on samples held back until then.
 HELD_BACK = 0.7
-
-
-def positive(name: str, value: object) -> int:
-    """``value`` as an int, NumPy's too; ValueError by ``name`` if it is no whole number of at least 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return int(value)
-
-
-#: The least and the largest size of a number whose square can be summed in float64.
-SMALLEST, LARGEST = 1e-150, 1e150
-
-
-def refuse_masked(**arrays: object) -> None:
-    """ValueError for a masked array: what it hides would be taken for data."""
-    for name, array in arrays.items():
-        if isinstance(array, np.ma.MaskedArray):
-            raise ValueError(f"{name} must not be a masked array: fill it, or leave out what it masks")
-
-
-def widths(hidden: object) -> tuple[int, ...]:
-    """The hidden layers as a tuple; ValueError if they are no sequence of widths."""
-    if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
-        raise ValueError(f"hidden must be a sequence of widths such as (501,), got {hidden!r}")
-    return tuple(positive("a width in hidden", width) for width in hidden)
-
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -119,6 +103,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     batch_size: int | None = None
     rho: float | Sequence[float] | None = None
     damping: float | Sequence[float] | None = None
+    memory: float | None = None
     inner_iterations: int = TABLES.inner_iterations
     bias: bool | None = None
     threshold: bool = False
@@ -131,30 +116,36 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     calibrate: bool = True
     validation_fraction: float = 0.1
     patience: int = 5
+    warm_start: bool = False
     compile: bool | Literal["auto"] = False
-    random_state: int | np.random.RandomState | None = None
+    random_state: RandomState = None
     verbose: bool = False
     network_: Network = field(init=False)
     image_shape_: tuple[int, int, int] | None = field(init=False)
     n_features_in_: int = field(init=False)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
     @abstractmethod
     def _output(self) -> tuple[int, Output | str]:
         """Units of the last layer, and the channel on top of it."""
 
-    def _listeners(self, x: Tensor, y: Tensor) -> list[Callback]:
+    def _listeners(self, samples: Samples) -> list[Callback]:
         """What else listens to a fit, on the training data."""
         return []
 
-    def _start(self, X: NDArray[np.float64]) -> None:
+    def _goes_on(self) -> bool:
+        """Whether ``fit`` goes on from the network of the call before."""
+        return self.warm_start and hasattr(self, "network_")
+
+    def _start(self, X: Rows, counts: NDArray[np.float64] | None) -> None:
         """A fresh network, and the standardisation of ``X``."""
-        if self.standardize:
-            size = np.abs(X)
-            self._require_finite(size <= LARGEST, "too large to be standardised")
-            lost = (size.max(axis=0) < SMALLEST) & (size > 0)
-            self._require_finite(~lost, "too small to be standardised, like the others of its column")
-        self.seed_ = _seed(self.random_state)
-        self.scaler_ = StandardScaler().fit(X) if self.standardize else None
+        self.seed_ = seed_of(self.random_state)
+        self.scaler_ = Standardizer.fit(X, counts) if self.standardize else None
         outputs, output = self._output()
         prior = PRIORS.make(self.weights, "weights")
         # Real weights can set a threshold. A ±1 bias is one vote among many and makes their number even: none.
@@ -173,83 +164,111 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_steps_, self.n_epochs_ = 0, 0
         self.stream_ = Stream.of(None if isinstance(output, GaussianOutput) else outputs)
 
-    def _trainer(self) -> Trainer:
-        """A trainer of the network; another seed each time it goes on."""
+    def _trainer(self, memory: float | None = None) -> SampleTrainer:
+        """A trainer of the network, for a stream where ``memory`` is given; another seed each time it goes on."""
         auto = self.rho is None and self.damping is None
-        return build_trainer(
-            Config(inner_iterations=self.inner_iterations, seed=self.seed_ + self.n_steps_),
-            self.network_,
-            algorithm=self.algorithm,
-            rate="auto" if auto else 1.0,
-            rho=self.rho if auto or self.rho is not None else 1.0,
-            damping=self.damping,
-            compile=self.compile,
-        )
+        config = Config(inner_iterations=self.inner_iterations, seed=self.seed_ + self.n_steps_)
+        chosen = {
+            "algorithm": self.algorithm,
+            "rate": "auto" if auto else 1.0 if memory is None else None,
+            "rho": self.rho if auto or self.rho is not None or memory is not None else 1.0,
+            "damping": self.damping,
+            "memory": memory,
+            "compile": self.compile,
+        }
+        return SampleTrainer(self.network_, **{**trainer_options(config), **chosen})
 
-    def _batch_size(self, samples: int, recipe: Recipe) -> int:
+    def _batch_size(self, samples: int) -> int:
+        """Samples of a mini-batch of ``fit``."""
+        certain = any(layer.prior.polarizes for layer in self.network_.weighted())
+        recipe = STREAMS if certain else self._recipe
         return recipe.batch_size(samples) if self.batch_size is None else positive("batch_size", self.batch_size)
 
-    def _train(self, x: Tensor, y: Tensor, labels: NDArray[Any] | None = None) -> None:
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, reset: bool, **checks: Any
+    ) -> tuple[Rows, NDArray[Any], NDArray[np.float64] | None]:
+        """Inputs, targets and counts of a ``fit`` or ``partial_fit``."""
+        refuse_masked(X=X, y=y)
+        given = self._flat(X, reset)
+        array, target = validate_data(
+            self, given, y, dtype=np.float64, accept_sparse="csr", multi_output=True, reset=reset, **checks
+        )
+        if reset and self.standardize:
+            require_scalable(array)
+        if target.ndim == 2 and target.shape[1] == 1:
+            target = column_or_1d(target, warn=True)
+        return array, target, sample_counts(sample_weight, array)
+
+    def _samples(self, X: Rows, y: Tensor, counts: NDArray[np.float64] | None) -> Samples:
+        """Checked samples as the network takes them."""
+        x = self.network_.check_inputs(self._inputs(X)) if isinstance(X, np.ndarray) else self._sparse(X, torch.float32)
+        return Samples(x, y, None if counts is None else torch.from_numpy(counts).to(torch.float32))
+
+    def _train(self, samples: Samples, labels: NDArray[Any] | None = None) -> None:
         """All epochs, or as many as early stopping wants, and then the best state. Samples are held out for that, or
         until the temperature is chosen, by class where ``labels`` are given."""
-        calibrates, epochs = self._calibrates(len(x)), positive("epochs", self.epochs)
-        train, held = self._held_out(len(x), labels, calibrates)
-        aside = None if held is None else (x[held], y[held])
-        trainer = self._trainer()
-        trainer.watch = False
-        with display(self.verbose, epochs, len(self._batches(x, y))) as shown:
+        calibrates, epochs = self._calibrates(len(samples)), positive("epochs", self.epochs)
+        train, held = self._held_out(len(samples), labels, calibrates)
+        aside = None if held is None else samples.take(held)
+        trainer, before = self._trainer(), self.n_steps_
+        size = self._batch_size(len(samples))
+        with self._threads(size), display(self.verbose, epochs, max(1, len(samples) // size)) as shown:
             if self.early_stopping or aside is None:
-                x, y = x[train], y[train]
-                best = self._fit(trainer, x, y, epochs, aside, shown)
+                samples = samples if held is None else samples.take(train)
+                best = self._fit(trainer, samples, epochs, aside, shown)
             else:
                 plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
                 if isinstance(plan, Annealed):
                     trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
-                best = self._fit(trainer, x[train], y[train], first, None, shown)
+                best = self._fit(trainer, samples.take(train), first, None, shown)
                 trainer.plan = plan
             if calibrates and aside is not None:
-                choose_temperature(self.network_, *aside)
+                choose_temperature(self.network_, *aside.dense())
             if trainer.epoch < epochs and not self.early_stopping:
-                best = self._fit(trainer, x, y, epochs, None, shown)
-        self.n_steps_, self.n_epochs_ = trainer.steps, trainer.epoch
-        self._complain(trainer.trouble(metrics.train_sample(x, y), best))
-
-    def _batches(self, x: Tensor, y: Tensor) -> Batches:
-        certain = any(layer.prior.polarizes for layer in self.network_.weighted())
-        return Batches(x, y, self._batch_size(len(x), STREAMS if certain else self._recipe))
+                best = self._fit(trainer, samples, epochs, None, shown)
+        self.n_steps_, self.n_epochs_ = before + trainer.steps, trainer.epoch
+        self._complain(trainer.judge(samples, best))
 
     def _fit(
-        self, trainer: Trainer, x: Tensor, y: Tensor, epochs: int, validation: Pair | None, shown: list[Callback]
+        self, trainer: SampleTrainer, samples: Samples, epochs: int, validation: Samples | None, shown: list[Callback]
     ) -> int | None:
         """Go on until ``epochs`` epochs are done in all; with a validation set, take the best of them and say which."""
         best = KeepBest("test_nll", positive("patience", self.patience))
         # The best state comes first: the noise it keeps is the one that its NLL was measured with.
-        listeners = [*([] if validation is None else [best]), *self._listeners(x, y), *shown]
-        self.history_ = trainer.fit(
-            (x, y),
+        listeners = [*([] if validation is None else [best]), *self._listeners(samples), *shown]
+        self.history_ = trainer.fit_samples(
+            samples,
             epochs=epochs,
             validation=validation,
-            batch_size=self._batches(x, y).batch_size,
-            evaluate_every=1 if self.verbose or self.early_stopping else epochs,
+            batch_size=self._batch_size(len(samples)),
+            evaluate_every=1 if self.verbose or self.early_stopping else positive("epochs", self.epochs),
             callbacks=listeners,
         )
         best.restore(self.network_)
         return best.best_epoch or None
 
-    def _pass_once(self, x: Tensor, y: Tensor) -> None:
+    def _pass_once(self, samples: Samples) -> None:
         """Every sample once, the last incomplete mini-batch too: the posterior so far is the prior. Nobody knows how
         long a stream will be, so that nothing is annealed."""
+        trainer, counts = self._trainer(self.memory), samples.counts
+        order = torch.randperm(len(samples), generator=trainer.generator)
+        looked_at = samples.take(order[:REMEMBERED].numpy()).dense()[:2]
         if not self.network_.balanced:
-            self.network_.balance(x)
-        trainer = self._trainer()
-        order = torch.randperm(len(x), generator=trainer.generator)
-        for index in torch.split(order, self._batch_size(len(x), STREAMS)):
-            trainer.step(x[index], y[index])
+            self.network_.balance(samples.x if isinstance(samples.x, Tensor) else looked_at[0])
+        given = self.batch_size
+        if given is None and self.memory is not None:
+            # Rates that belong to a memory do not ask for many steps.
+            given = STREAMS.usual_batch
+        size = STREAMS.batch_size(len(samples)) if given is None else positive("batch_size", given)
+        with self._threads(size):
+            for index in torch.split(order, size):
+                trainer.counts = None if counts is None else counts[index]
+                trainer.step(samples.x[index], samples.y[index])
         self.n_steps_, self.n_epochs_ = self.n_steps_ + trainer.steps, self.n_epochs_ + 1
-        looked_at = order[:REMEMBERED]
-        self.stream_.add(metrics.measure(self.network_, x[looked_at], y[looked_at]), y[looked_at])
-        wrong = self.stream_.trouble()
-        self._complain(None if wrong is None else f"{wrong}. {trainer.remedy}")
+        if samples.y.ndim == 1:
+            self.stream_.add(metrics.measure(self.network_, *looked_at), looked_at[1])
+            wrong = self.stream_.trouble()
+            self._complain(None if wrong is None else f"{wrong}. {trainer.remedy}")
 
     def _complain(self, text: str | None) -> None:
         if text is not None:
@@ -279,19 +298,17 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         split = train_test_split(np.arange(samples), test_size=held, random_state=self.seed_, stratify=labels)
         return split[0], split[1]
 
-    def _exact(self) -> Network:
-        """The network in float64, for predictions: a row's must not depend on the rows around it, and rounding does."""
-        return copy.deepcopy(self.network_).double()
-
     def _inputs(self, X: NDArray[np.float64]) -> Tensor:
         """Standardised, in float64; the values fit into the network's float32."""
-        if self.scaler_ is not None:
-            with warnings.catch_warnings():
-                # A value beyond float64 after scaling is reported below, by its place.
-                warnings.simplefilter("ignore", RuntimeWarning)
-                X = self.scaler_.transform(X)
-        self._require_finite(np.abs(X) <= np.finfo(np.float32).max, "too large for float32")
-        return torch.from_numpy(np.ascontiguousarray(X))
+        moved = Standardizer(self.scaler_)(X)
+        require_finite(np.abs(moved) <= np.finfo(np.float32).max, "too large for float32")
+        return torch.from_numpy(np.require(moved, requirements=["C", "W"]))
+
+    def _sparse(self, X: Rows, dtype: torch.dtype) -> SparseRows:
+        """The same of sparse rows, where they are made dense."""
+        scale = 1.0 if self.scaler_ is None else self.scaler_.scale_[X.indices]
+        require_finite(np.abs(X.data / scale) <= np.finfo(np.float32).max, "too large for float32", X)
+        return SparseRows(X, Standardizer(self.scaler_), dtype)
 
     def _flat(self, X: ArrayLike, reset: bool) -> ArrayLike:
         """Images (samples, channels, height, width) as rows, where ``layers`` may look at images; the first ones, or
@@ -310,23 +327,40 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X must hold images of shape {self.image_shape_}, got {images.shape[1:]}")
         return images.reshape(len(images), -1)
 
-    def _checked(self, X: ArrayLike) -> Tensor:
-        """Inputs of a prediction; ValueError for a wrong width or what is not finite."""
+    def _predicted(self, X: ArrayLike, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """``function`` of the checked inputs of a prediction, part by part where they are sparse; ValueError for a
+        wrong width or what is not finite."""
         check_is_fitted(self, "network_")
         refuse_masked(X=X)
-        array = validate_data(self, self._flat(X, reset=False), dtype=np.float64, ensure_all_finite=False, reset=False)
-        self._require_finite(np.isfinite(array), "NaN or infinity (inf)")
-        return self._inputs(array)
+        array = self._validated(X)
+        if isinstance(array, np.ndarray):
+            require_finite(np.isfinite(array), "NaN or infinity (inf)")
+            with self._threads(min(len(array), BATCH)):
+                return function(self._inputs(array))
+        require_finite(np.isfinite(array.data), "NaN or infinity (inf)", array)
+        rows = self._sparse(array, torch.float64)
+        with self._threads(BATCH):
+            return torch.cat([function(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)])
 
-    def _require_finite(self, good: NDArray[np.bool_], problem: str) -> None:
-        """ValueError with the place of the first value that is not ``good``, (samples, features)."""
-        if not good.all():
-            row, column = np.argwhere(~good)[0]
-            raise ValueError(
-                f"X must hold finite numbers in its {good.shape[1]} columns: row {row}, column {column} is {problem}"
-            )
+    def _threads(self, samples: int) -> AbstractContextManager[None]:
+        """As many threads as so many samples at once are worth."""
+        layers = self.network_.weighted()
+        return suited(samples * sum(layer.field.numel() * layer.coupling.positions for layer in layers))
 
-    def sample(self, n: int = 1, random_state: int | None = None) -> list[list[NDArray[np.float32]]]:
+    def _validated(self, X: ArrayLike) -> Rows:
+        """Inputs (samples, features) of a prediction. What needs no change is not asked at length: for one row,
+        scikit-learn's questions take as long as the prediction."""
+        if isinstance(X, np.ndarray) and type(X) is np.ndarray and not hasattr(self, "feature_names_in_"):
+            fits = X.dtype == np.float64 and X.shape[1:] == (self.n_features_in_,) and len(X) > 0
+            if fits:
+                return X
+        given = self._flat(X, reset=False)
+        valid: Rows = validate_data(
+            self, given, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, reset=False
+        )
+        return valid
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> list[list[NDArray[np.float32]]]:
         """``n`` draws of all weights from the posterior, each a list of (outputs, inputs), with one more column for a
         bias and one for thresholds where there are any.
 
@@ -338,12 +372,23 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _predict_with(self, X: ArrayLike, weights: Sequence[NDArray[np.float32]]) -> Tensor:
         """What the network gives with these weights instead of its own."""
-        return predict_with(self._exact(), [torch.as_tensor(w).double() for w in weights], self._checked(X))
+        check_is_fitted(self, "network_")
+        known = [torch.as_tensor(w).double() for w in weights]
+        return self._predicted(X, lambda x: predict_with(in_float64(self.network_), known, x))
 
-    def _generator(self, random_state: int | None) -> torch.Generator:
+    def _generator(self, random_state: RandomState) -> torch.Generator:
         """For draws of weights: seeded by ``random_state``, or by the estimator's own."""
-        return torch.Generator().manual_seed(self.seed_ if random_state is None else _seed(random_state))
+        return torch.Generator().manual_seed(self.seed_ if random_state is None else seed_of(random_state))
 
 
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+def dropped(
+    X: Rows, y: NDArray[Any], counts: NDArray[np.float64] | None
+) -> tuple[Rows, NDArray[Any], NDArray[np.float64] | None]:
+    """Without the samples that count 0 times; None where each of the others counts once."""
+    if counts is None:
+        return X, y, None
+    kept = np.flatnonzero(counts)
+    left = counts[kept]
+    if len(kept) < len(counts):
+        X, y = X[kept], y[kept]
+    return X, y, None if (left == 1).all() else left

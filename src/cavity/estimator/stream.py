@@ -6,7 +6,8 @@ may say little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -47,6 +48,11 @@ class Stream:
         self.labels[: len(here)] += here
         self.losses = fade * self.losses + n * torch.tensor([loss, found.nll], dtype=torch.float64)
         self.samples = fade * self.samples + n
+
+    def with_classes(self, rows: Sequence[int | None]) -> Stream:
+        """The same where class k is the old class rows[k], or a new one where that is None."""
+        labels = torch.stack([self.labels.new_zeros(()) if row is None else self.labels[row] for row in rows])
+        return replace(self, labels=labels)
 
     def trouble(self) -> str | None:
         """What is wrong with the network, in words; None if nothing is."""

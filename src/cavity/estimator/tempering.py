@@ -12,6 +12,7 @@ import math
 import torch
 from torch import Tensor
 
+from cavity.core.messages import Preactivation
 from cavity.core.network import Network
 
 #: What is tried.
@@ -23,16 +24,26 @@ FEWEST = 10
 
 
 @torch.no_grad()
-def choose_temperature(net: Network, x: Tensor, y: Tensor) -> None:
-    """Set T of the last layer to where log P(y | x, T) − ½(log T/τ)² is largest, τ as expected; x (samples,
-    features)."""
+def choose_temperature(net: Network, x: Tensor, y: Tensor, counts: Tensor | None = None) -> None:
+    """Set T of the last layer to where log P(y | x, T) − ½(log T/τ)² is largest, τ as expected; x (samples, features)
+    and how often each sample counts (once: None)."""
     readout, tau = net.weighted()[-1], EXPECTED_OF_NUMBERS if net.output.curvature_stays else EXPECTED
-    scores = [_log_likelihood(net, x, y, T) - 0.5 * (math.log(T) / tau) ** 2 for T in TEMPERATURES]
+    likelihood = _log_likelihoods(net, x, y, counts)
+    scores = [value - 0.5 * (math.log(T) / tau) ** 2 for T, value in zip(TEMPERATURES, likelihood, strict=True)]
     readout.temper(TEMPERATURES[scores.index(max(scores))])
 
 
-def _log_likelihood(net: Network, x: Tensor, y: Tensor, T: float) -> float:
-    """log P(y | x, T) of all samples together."""
-    net.weighted()[-1].temper(T)
-    pre = net.predict_moments(x)
-    return float(net.output.value(net.output.target(y, pre, None), pre).sum())
+def _log_likelihoods(net: Network, x: Tensor, y: Tensor, counts: Tensor | None) -> list[float]:
+    """log P(y | x, T) of all samples together at each temperature. V of the last layer is a + bT, so that two of them
+    say what the others are."""
+    readout = net.weighted()[-1]
+    readout.temper(TEMPERATURES[0])
+    low = net.predict_moments(x)
+    readout.temper(TEMPERATURES[-1])
+    b = (net.predict_moments(x).variance - low.variance) / (TEMPERATURES[-1] - TEMPERATURES[0])
+    times = b.new_tensor([T - TEMPERATURES[0] for T in TEMPERATURES]).reshape(-1, 1, 1)
+    all_T = Preactivation(low.mean.repeat(len(TEMPERATURES), 1), (low.variance + b.clamp_min(0) * times).flatten(0, 1))
+    labels = y.repeat(len(TEMPERATURES), *(1 for _ in y.shape[1:]))
+    values = net.output.value(net.output.target(labels, all_T, None), all_T).reshape(len(TEMPERATURES), len(x), -1)
+    totals: list[float] = (values if counts is None else values * counts.reshape(1, -1, 1)).sum(dim=(1, 2)).tolist()
+    return totals

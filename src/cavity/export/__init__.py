@@ -1,10 +1,12 @@
-"""Export of trained networks, with one bit per weight, for NumPy, C99 or ONNX.
+"""Export of trained networks, with one bit per weight: C99, Arduino, one Python file, one page, NumPy or ONNX.
 
     run = cavity.runs.open_run("runs/first")
-    trained = cavity.export.Trained.of(run)                      # or Trained(net, Inputs.pixels(mean, std), classes)
-    cavity.export.to_packed(trained, "net.cavity")               # cavity export runs/first --format packed --out …
+    trained, notes = cavity.export.of_run(run)                   # or Trained(net, Inputs.pixels(mean, std), classes)
+    cavity.export.to_packed(trained, "net.cavity")               # cavity export runs/first --out net.cavity
     cavity.export.to_c(trained, "net.c")
+    cavity.export.to_c(trained, "net.c", learn=cavity.export.Learn())    # the device goes on training it
     cavity.export.to_onnx(trained, "net.onnx", method="bayes")
+    cavity.export.export(classifier, "net.html", calibrate=(X, y), test=(X_test, y_test)).accuracy
 
 Importing this package is cheap: torch is imported when a name first needs it.
 """
@@ -14,12 +16,44 @@ from typing import TYPE_CHECKING
 from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
+    from cavity.export.doors import FORMATS, Exported, export, of_run
     from cavity.export.integers import describe
-    from cavity.export.targets import to_c, to_onnx, to_packed
+    from cavity.export.learning import Learn, learner
+    from cavity.export.on_data import calibrated, framed, measured
+    from cavity.export.targets import to_arduino, to_c, to_html, to_onnx, to_packed, to_python
     from cavity.export.trained import ExportError, Inputs, Trained
 
-__all__ = ["ExportError", "Inputs", "Trained", "describe", "to_c", "to_onnx", "to_packed"]
+__all__ = [
+    "FORMATS",
+    "ExportError",
+    "Exported",
+    "Inputs",
+    "Learn",
+    "Trained",
+    "calibrated",
+    "describe",
+    "export",
+    "framed",
+    "learner",
+    "measured",
+    "of_run",
+    "to_arduino",
+    "to_c",
+    "to_html",
+    "to_onnx",
+    "to_packed",
+    "to_python",
+]
 
-_HOME = {"describe": "integers", "ExportError": "trained", "Inputs": "trained", "Trained": "trained"}
+_HOME = {
+    "doors": ("FORMATS", "Exported", "export", "of_run"),
+    "integers": ("describe",),
+    "learning": ("Learn", "learner"),
+    "on_data": ("calibrated", "framed", "measured"),
+    "targets": ("to_arduino", "to_c", "to_html", "to_onnx", "to_packed", "to_python"),
+    "trained": ("ExportError", "Inputs", "Trained"),
+}
 
-__getattr__, __dir__ = lazy(__name__, {name: f"cavity.export.{_HOME.get(name, 'targets')}" for name in __all__})
+__getattr__, __dir__ = lazy(
+    __name__, {name: f"cavity.export.{home}" for home, names in _HOME.items() for name in names}
+)

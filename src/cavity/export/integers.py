@@ -6,7 +6,8 @@ The network computes z_k = Σ_i w_ki (p_i/white − μ_i)/s_i + b_k of pixels p.
 
 and the left side is an integer, so T_k may be rounded up: no standardisation is left. With several s (colour channels)
 the sum of each channel is first multiplied by a_i = round(2^24 s_min/s_i), and T_k is formed with the same a_i. Real
-inputs are standardised and rounded to multiples of 2^-16 instead. T_k is an exact fraction until it is rounded.
+inputs are standardised in fixed point and rounded to multiples of 2^-10 instead (``packed.fixed``). T_k is an
+exact fraction until it is rounded.
 
 Above, sums S_k of signs are whole numbers, and a threshold b_k becomes one too: S + b ≥ 0 ⟺ S + ⌊b⌋ ≥ 0. Where scores
 are compared with each other, what is cut off decides between equal ones, so that its rank is kept below the sum:
@@ -27,7 +28,8 @@ from cavity.core.channels import ArgMax, Label
 from cavity.core.network import Network
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.export.unrolled import Unrolled, unrolled
-from cavity.packed.description import FRACTION_BITS, Description, InputCode, Output, Weights
+from cavity.packed.description import Description, InputCode, Output, Weights
+from cavity.packed.fixed import FRACTION_BITS, fixed
 
 #: Bits of the factors a_i, as many as a float32 has.
 FACTOR_BITS = 24
@@ -38,23 +40,24 @@ LARGEST_GROUPS = 16
 
 
 def describe(trained: Trained) -> Description:
-    """The network in integers; ExportError unless it has sign units and weights −1, 0 and 1."""
+    """The network in integers; ExportError unless it has sign units and weights −1, 0 and 1, or Gaussian ones,
+    which are rounded to 8 bits."""
     net = trained.net
     require_exportable(net, " as bits", images=True)
     output = _output(net)
-    weights = [_weights(stage) for stage in unrolled(net)]
+    weights = [_weights(stage) for stage in unrolled(net, compared=output == "argmax")]
     (first, biases), above = weights[0], weights[1:]
     trained.inputs.check(first.shape[1])
     code, offsets = (_pixels if trained.inputs.white else _real)(trained.inputs, first, biases)
     whole_numbers = all(offset.denominator == 1 for offset in offsets)
-    compared = not above and output == "argmax" and not (code.kind == "real" and whole_numbers)
+    compared = not above and output == "argmax" and not (code.kind == "fixed" and whole_numbers)
     shift = SCORE_BITS if compared else 0
     whole = [round(offset * (1 << shift)) if compared else math.ceil(offset) for offset in offsets]
     last = len(above) - 1
     layers = (first, *(_folded(*pair, number == last and output == "argmax") for number, pair in enumerate(above)))
     if max(map(abs, whole)) >= 1 << 62:
         raise ExportError("the mean of the inputs is too large for their std: offsets do not fit into 64 bits")
-    return Description(code, layers, np.array(whole, np.int64), shift, output, trained.classes)
+    return Description(code, layers, np.array(whole, np.int64), shift, output, trained.classes, trained.confidence)
 
 
 def _output(net: Network) -> Output:
@@ -75,7 +78,7 @@ def _folded(weights: Weights, biases: list[Fraction], compared: bool) -> Weights
     ranked = sorted(set(rests))
     shift = (len(ranked) - 1).bit_length() if compared else 0
     # Beyond the sum of all signs a threshold has decided already.
-    limit = None if compared else weights.shape[1] + 1
+    limit = None if compared else int(weights.edges.max()) + 1
     whole = [bias if limit is None else max(-limit, min(limit, bias)) for bias in floors]
     if max(map(abs, whole)) >= 1 << 30 - shift:
         raise ExportError("a threshold of the last layer is too large: scores do not fit into 32 bits")
@@ -83,24 +86,17 @@ def _folded(weights: Weights, biases: list[Fraction], compared: bool) -> Weights
         return weights
     ranks = [ranked.index(rest) if compared else 0 for rest in rests]
     folded = [(bias << shift) + rank for bias, rank in zip(whole, ranks, strict=True)]
-    return Weights(weights.sign, weights.mask, np.array(folded, np.int64), shift)
+    return Weights.of(weights.whole, np.array(folded, np.int64), shift)
 
 
 def _weights(stage: Unrolled) -> tuple[Weights, list[Fraction]]:
     """Signs and mask of a layer, and its biases and thresholds."""
-    w, biases = stage
-    return Weights(w > 0, None if (w != 0).all() else w != 0), biases
+    return Weights.of(stage.weights), stage.biases
 
 
 def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
     fractions = [Fraction(value) for value in values.tolist()]
     return fractions * features if len(fractions) == 1 else fractions
-
-
-def ternary(weights: Weights) -> NDArray[np.int64]:
-    """w (outputs, inputs) as −1, 0 and 1."""
-    w = np.where(weights.sign, 1, -1)
-    return w if weights.mask is None else w * weights.mask
 
 
 def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
@@ -121,7 +117,7 @@ def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[I
     # Floats are integers over a power of two; over the largest of these, the sums are exact Python integers.
     below = max(centre.denominator for centre in mean)
     centres = np.array([factor * int(centre * below) for factor, centre in zip(a, mean, strict=True)], object)
-    sums = ternary(weights).astype(object) @ centres
+    sums = weights.whole.astype(object) @ centres
     pairs = zip(sums, biases, strict=True)
     offsets = [inputs.white * (Fraction(total, below) - unit * bias) for total, bias in pairs]
     return InputCode("pixels", groups, white=inputs.white), offsets
@@ -130,4 +126,8 @@ def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[I
 def _real(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
     """The code of standardised numbers, and the bias in their units."""
     offsets = [-bias * (1 << FRACTION_BITS) for bias in biases]
-    return InputCode("real", ((weights.shape[1], 1),), mean=inputs.mean, std=inputs.std), offsets
+    try:
+        numbers = fixed(inputs.mean, inputs.std, inputs.bits)
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+    return InputCode("fixed", ((weights.shape[1], 1),), fixed=numbers), offsets

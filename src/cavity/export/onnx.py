@@ -1,7 +1,8 @@
 """ONNX models of a network. Both take unscaled samples: ``x`` (samples, features), uint8 pixels or float32 numbers.
 
-The point-wise model returns ``class`` (int64 index) and ``scores``. It computes the integers of ``packed.description``
-in a float type that holds them exactly, so rounding cannot change a class. The Bayesian one returns ``probabilities``.
+The point-wise model returns ``class`` (int64 index), ``scores`` and, where it is known, ``confidence``. It computes the
+integers of ``packed.description`` in a float type that holds them exactly, so rounding cannot change a class. The
+Bayesian one returns ``probabilities``.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
-from cavity.export.integers import ternary
 from cavity.export.onnx_bayes import argmax_probabilities, label_probabilities, preactivations
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
+from cavity.packed.confidence import CERTAIN, LAST, Confidence
 from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
+from cavity.packed.fixed import LARGEST_RAW, SHIFT, Fixed
 
 #: Integers up to these are exact.
 EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
@@ -21,7 +23,7 @@ EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
 def point_model(net: Description) -> bytes:
     """Classes and scores of the most probable weights."""
     g, code = Graph(), net.inputs
-    bound = (code.largest_sum << net.shift) + int(np.abs(net.offsets).max())
+    bound = (net.largest_first << net.shift) + int(np.abs(net.offsets).max())
     if bound >= EXACT_DOUBLE:
         raise ExportError(f"the sums of {code.features} inputs are not exact in double precision")
     wide = bound >= EXACT_FLOAT
@@ -48,14 +50,36 @@ def point_model(net: Description) -> bytes:
     else:
         positive = g.op("GreaterOrEqual", g.op("Squeeze", scores, g.axes(1)), g.constant(0, np.int64))
         g.op("Cast", positive, name="class", to=INT64)
+    if net.confidence is not None:
+        _confidence(g, scores, net.confidence, net.output == "label")
     x = UINT8 if code.kind == "pixels" else FLOAT, code.features
-    return g.model(x, {"class": (INT64,), "scores": (INT64, net.sizes[-1])}, net.classes)
+    sure: dict[str, tuple[int]] = {} if net.confidence is None else {"confidence": (INT64,)}
+    return g.model(x, {"class": (INT64,), "scores": (INT64, net.sizes[-1]), **sure}, net.classes)
+
+
+def _confidence(g: Graph, scores: str, rule: Confidence, label: bool) -> None:
+    """How sure each class is, from 0 to 255, in the integers of ``packed.confidence``."""
+
+    def whole(value: int) -> str:
+        return g.constant(value, np.int64)
+
+    if label:
+        scores = g.op("Concat", g.op("Neg", scores), scores, axis=1)
+    apart = g.op("Sub", g.op("ReduceMax", scores, g.axes(1), keepdims=1), scores)
+    product = g.op("Mul", g.op("Min", apart, whole(rule.limit)), whole(rule.multiplier))
+    place = g.op("Min", g.op("Div", product, whole(1 << rule.shift)), whole(LAST))
+    total = g.op("ReduceSum", g.op("Gather", g.constant(rule.table, np.int64), place), g.axes(1), keepdims=0)
+    best = whole(CERTAIN * int(rule.table[0]))
+    g.op("Div", g.op("Add", best, g.op("Div", total, whole(2))), total, name="confidence")
 
 
 def _integers(g: Graph, code: InputCode, wide: bool) -> str:
     """The integers q of the samples, in floating point."""
     if code.kind == "pixels":
         return g.cast("x", DOUBLE if wide else FLOAT)
+    if code.fixed is not None:
+        q = _fixed(g, code.fixed)
+        return q if wide else g.cast(q, FLOAT)
     assert code.mean is not None
     assert code.std is not None
     x = g.op("Sub", g.cast("x", DOUBLE), g.constant(code.mean, np.float64))
@@ -64,9 +88,21 @@ def _integers(g: Graph, code: InputCode, wide: bool) -> str:
     return g.op("Clip", g.op("Round", x), g.constant(-limit, np.float64), g.constant(limit - 1, np.float64))
 
 
+def _fixed(g: Graph, code: Fixed) -> str:
+    """q of fixed-point inputs, in double precision, which holds the products."""
+    raw = g.op("Mul", g.cast("x", DOUBLE), g.constant(np.exp2(code.bits), np.float64))
+    far = g.constant(LARGEST_RAW, np.float64)
+    raw = g.op("Clip", g.op("Round", raw), g.op("Neg", far), far)
+    limit = g.constant(code.limit, np.float64)
+    d = g.op("Max", g.op("Min", g.op("Sub", raw, g.constant(code.centre, np.float64)), limit), g.op("Neg", limit))
+    half, scale = g.constant(1 << (SHIFT - 1), np.float64), g.constant(2.0**-SHIFT, np.float64)
+    product = g.op("Add", g.op("Mul", d, g.constant(code.multiplier, np.float64)), half)
+    return g.op("Floor", g.op("Mul", product, scale))
+
+
 def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
     """Transposed weights (inputs, outputs), stored as one byte each, times the factors of the inputs."""
-    matrix = g.cast(g.constant(ternary(layer).T, np.int8), DOUBLE if wide else FLOAT)
+    matrix = g.cast(g.constant(layer.whole.T, np.int8), DOUBLE if wide else FLOAT)
     if factors is None or (factors == 1).all():
         return matrix
     return g.op("Mul", matrix, g.constant(factors[:, None], np.float64 if wide else np.float32))

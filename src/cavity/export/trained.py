@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from cavity.core.channels import Sign
 from cavity.core.couplings import Dense
 from cavity.core.network import Network
-from cavity.data.registry import split_name
+from cavity.data.registry import PERMUTED, split_name
+from cavity.export.framing import Framing
+from cavity.packed.confidence import Confidence
 
 if TYPE_CHECKING:
     from cavity.runs.folder import Run
@@ -32,12 +34,14 @@ class Inputs:
     """The network takes (v − mean)/std; mean and std are (1,) or (features,) in float64.
 
     If ``white`` is None, v is the sample itself, any real numbers; else v is pixel/white for integer pixels from 0 to
-    ``white``. Use ``Inputs.pixels`` and ``Inputs.real``.
+    ``white``. ``bits`` are those of the fixed-point numbers that v is exported as, v·2^bits (0: whole numbers); None
+    chooses them. Use ``Inputs.pixels`` and ``Inputs.real``.
     """
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
     white: int | None
+    bits: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.white is not None and not 1 <= self.white <= WHITE:
@@ -53,9 +57,9 @@ class Inputs:
         return cls(_statistic(mean), _statistic(std), white)
 
     @classmethod
-    def real(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0) -> Inputs:
-        """Any numbers, with mean and std in their own units."""
-        return cls(_statistic(mean), _statistic(std), None)
+    def real(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, bits: ArrayLike | None = None) -> Inputs:
+        """Any numbers, with mean and std in their own units; ``bits`` (one, or one per feature) of their fractions."""
+        return cls(_statistic(mean), _statistic(std), None, None if bits is None else np.asarray(bits, np.int64))
 
     def check(self, features: int) -> None:
         if len(self.mean) not in (1, features):
@@ -68,11 +72,26 @@ def _statistic(values: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A network with everything needed to export it."""
+    """A network with everything needed to export it.
+
+    ``features`` are the names of the columns of a table, or empty; ``image_shape`` is (channels, height, width), or
+    None for a table. ``confidence``, ``tested`` (how many test samples exactly what is exported got right, and of how
+    many) and ``framing`` come from data: see ``cavity.export.calibrated``, ``measured`` and ``framed``.
+    """
 
     net: Network
     inputs: Inputs
     classes: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    image_shape: tuple[int, int, int] | None = None
+    confidence: Confidence | None = None
+    tested: tuple[int, int] | None = None
+    framing: Framing | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """In percent, where it was measured."""
+        return None if self.tested is None else 100 * self.tested[0] / self.tested[1]
 
     @classmethod
     def of(cls, run: Run, *, inputs: str | None = None) -> Trained:
@@ -85,7 +104,9 @@ class Trained:
         mean, std = task.mean.double().numpy(), task.std.double().numpy()
         white = DIGITS_WHITE if split_name(run.config.dataset)[0] == "digits" else WHITE
         described = Inputs.pixels(mean, std, white) if kind == "pixels" else Inputs.real(mean, std)
-        return cls(run.load_network(), described, task.classes)
+        # Of shuffled pixels there is no image.
+        shape = None if run.config.dataset.startswith(PERMUTED) else task.image_shape
+        return cls(run.load_network(), described, task.classes, image_shape=shape)
 
 
 def _kind(run: Run, images: bool) -> str:

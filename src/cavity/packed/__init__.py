@@ -3,10 +3,23 @@
 net = cavity.packed.load("net.cavity")     # written by cavity export --format packed
 net.predict(pixels)                        # class indices of samples (samples, features)
 net.predict(pixels, names=True)            # class names
+net.confidence(pixels)                     # how sure each is, from 0 to 255
 """
 
+from cavity.packed.confidence import Confidence
 from cavity.packed.description import Description, InputCode, Weights
 from cavity.packed.file import PackedError, load
+from cavity.packed.learning import Learner, Learning
 from cavity.packed.network import PackedNetwork
 
-__all__ = ["Description", "InputCode", "PackedError", "PackedNetwork", "Weights", "load"]
+__all__ = [
+    "Confidence",
+    "Description",
+    "InputCode",
+    "Learner",
+    "Learning",
+    "PackedError",
+    "PackedNetwork",
+    "Weights",
+    "load",
+]

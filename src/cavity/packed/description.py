@@ -5,7 +5,8 @@ Inputs are integers q_i. The first layer sums them in groups of equal factor a_g
     first    S_k = Σ_g a_g Σ_{i∈g} w_ki q_i,    score_k = 2^shift S_k − offset_k
     above    score_k = bias_k + 2^shift Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
 
-with w in {−1, 0, +1}. The class is the first of the largest scores. For a single score it is 1 if ≥ 0, else 0.
+with w in {−1, 0, +1}, or from −127 to 127 in layers of 8-bit weights. The class is the first of the
+largest scores. For a single score it is 1 if ≥ 0, else 0.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cavity.packed.confidence import Confidence
+from cavity.packed.fixed import PLANES as FIXED_PLANES
+from cavity.packed.fixed import Fixed
+
 #: Unsigned integers of 1, 2, 4 or 8 bytes, used for their bits.
 Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
-Kind = Literal["pixels", "real"]
+Kind = Literal["pixels", "real", "fixed"]
 Output = Literal["argmax", "label"]
 
-#: Real inputs are standardised and rounded to multiples of 2^-16, held in 32 bits.
+#: Real inputs of older files are standardised and rounded to multiples of 2^-16, held in 32 bits.
 FRACTION_BITS = 16
 REAL_PLANES = 32
 #: Scores stay well within int64.
@@ -35,8 +40,9 @@ LARGEST_SUM = 1 << 31
 class InputCode:
     """How a sample becomes integers q.
 
-    ``pixels``: q is the sample, integers from 0 to ``white``. ``real``: q = round(2^16 (x − mean)/std), halves to even,
-    clipped to 32 bits, with ``mean`` and ``std`` (1,) or (features,). ``groups`` are (width, factor) of adjacent
+    ``pixels``: q is the sample, integers from 0 to ``white``. ``fixed``: as ``fixed`` makes them, without floating
+    point but for x 2^bits. ``real``, of older files: q = round(2^16 (x − mean)/std), halves to even, clipped to 32
+    bits, with ``mean`` and ``std`` (1,) or (features,). ``groups`` are (width, factor) of adjacent
     features with a common factor a_g, in order.
     """
 
@@ -45,6 +51,7 @@ class InputCode:
     white: int = 0
     mean: NDArray[np.float64] | None = None
     std: NDArray[np.float64] | None = None
+    fixed: Fixed | None = None
 
     @property
     def features(self) -> int:
@@ -52,13 +59,13 @@ class InputCode:
 
     @property
     def planes(self) -> int:
-        """Bits of one q; the last bit of a real input is negative (two's complement)."""
-        return self.white.bit_length() if self.kind == "pixels" else REAL_PLANES
+        """Bits of one q; the last bit of a number that is no pixel is negative (two's complement)."""
+        return {"pixels": self.white.bit_length(), "real": REAL_PLANES, "fixed": FIXED_PLANES}[self.kind]
 
     @property
     def largest(self) -> int:
         """The largest |q|."""
-        return self.white if self.kind == "pixels" else 1 << (REAL_PLANES - 1)
+        return self.white if self.kind == "pixels" else 1 << (self.planes - 1)
 
     @property
     def largest_sum(self) -> int:
@@ -68,7 +75,7 @@ class InputCode:
     def plane_weights(self) -> NDArray[np.int64]:
         """The value of a bit in each plane, (planes,)."""
         weights = np.left_shift(np.int64(1), np.arange(self.planes, dtype=np.int64))
-        if self.kind == "real":
+        if self.kind != "pixels":
             weights[-1] = -weights[-1]
         return weights
 
@@ -76,11 +83,13 @@ class InputCode:
         """Samples (samples, features) → integers q; ValueError if the samples are invalid."""
         if self.kind == "pixels":
             return self._pixels(x)
-        assert self.mean is not None
-        assert self.std is not None
         values = x.astype(np.float64)
         if not np.isfinite(values).all():
             raise ValueError(f"X must be finite, it holds NaN or infinity among its {self.features} columns")
+        if self.fixed is not None:
+            return self.fixed.standardized(self.fixed.raw(values))
+        assert self.mean is not None
+        assert self.std is not None
         with np.errstate(over="ignore"):  # infinities are clipped like other large values
             scaled = np.rint((values - self.mean) / self.std * (1 << FRACTION_BITS))
         limit = float(1 << (REAL_PLANES - 1))
@@ -108,13 +117,39 @@ class Weights:
     """w of one layer: ``sign`` (outputs, inputs) is True for +1, ``mask`` False where w = 0 (None: nowhere).
 
     ``bias`` (outputs,) are whole numbers; None if there are none, or in the first layer: there they are in the offsets.
-    ``shift`` makes room below the sums for what decides between equal ones.
+    ``shift`` makes room below the sums for what decides between equal ones. ``values`` (outputs, inputs) are w itself
+    where it has 8 bits; then ``sign`` and ``mask`` only say which are positive, and which are not 0.
     """
 
     sign: NDArray[np.bool_]
     mask: NDArray[np.bool_] | None = None
     bias: NDArray[np.int64] | None = None
     shift: int = 0
+    values: NDArray[np.int8] | None = None
+
+    @classmethod
+    def of(cls, values: NDArray[np.integer[Any]], bias: NDArray[np.int64] | None = None, shift: int = 0) -> Weights:
+        """Weights (outputs, inputs) as bits if all are −1, 0 or 1, else in 8 bits."""
+        there = values != 0
+        bits = int(np.abs(values.astype(np.int64)).max(initial=0)) <= 1
+        return cls(values > 0, None if there.all() else there, bias, shift, None if bits else values.astype(np.int8))
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """w (outputs, inputs)."""
+        if self.values is not None:
+            return self.values.astype(np.int64)
+        w = np.where(self.sign, 1, -1).astype(np.int64)
+        return w if self.mask is None else w * self.mask
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """Σ_i |w_i|, (outputs,), without a wider copy of all weights: files are read with little memory."""
+        outputs, inputs = self.shape
+        if self.values is not None:
+            total: NDArray[np.int64] = np.abs(self.values, dtype=np.int16).sum(axis=1, dtype=np.int64)
+            return total
+        return np.full(outputs, inputs, np.int64) if self.mask is None else self.mask.sum(axis=1, dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,20 +159,19 @@ class Weights:
     @property
     def base(self) -> NDArray[np.int64]:
         """The score of a unit whose inputs all agree with its weights, (outputs,)."""
-        outputs, inputs = self.shape
-        edges = np.full(outputs, inputs, np.int64) if self.mask is None else self.mask.sum(axis=1, dtype=np.int64)
-        edges <<= self.shift
+        edges = self.edges << self.shift
         return edges if self.bias is None else edges + self.bias
 
     @property
     def largest(self) -> int:
         """A bound on |score| above the first layer."""
-        return (self.shape[1] << self.shift) + (0 if self.bias is None else int(np.abs(self.bias).max()))
+        return (int(self.edges.max()) << self.shift) + (0 if self.bias is None else int(np.abs(self.bias).max()))
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The whole network; ``offsets`` (outputs of the first layer,) are int64, ``classes`` the class names or empty."""
+    """The whole network; ``offsets`` (outputs of the first layer,) are int64, ``classes`` the class names or empty,
+    ``confidence`` says how sure scores are, None where nothing is known about it."""
 
     inputs: InputCode
     layers: tuple[Weights, ...]
@@ -145,15 +179,23 @@ class Description:
     shift: int
     output: Output
     classes: tuple[str, ...] = ()
+    confidence: Confidence | None = None
 
     def __post_init__(self) -> None:
-        bound = (self.inputs.largest_sum << self.shift) + max(map(abs, self.offsets.tolist()), default=0)
+        bound = (self.largest_first << self.shift) + max(map(abs, self.offsets.tolist()), default=0)
         if bound >= LARGEST_SCORE:
             raise ValueError(f"the sums of {self.inputs.features} inputs do not fit into 64 bits")
         if any(layer.largest >= LARGEST_SUM for layer in self.layers[1:]):
             raise ValueError("the sums of signs and their biases do not fit into 32 bits")
         if self.classes and len(self.classes) != self.n_classes:
             raise ValueError(f"classes must name {self.n_classes} classes, got {len(self.classes)}")
+
+    @property
+    def largest_first(self) -> int:
+        """A bound on |S_k| in the first layer."""
+        values = self.layers[0].values
+        most = 1 if values is None else max(-int(values.min()), int(values.max()))
+        return most * self.inputs.largest_sum
 
     @property
     def n_classes(self) -> int:

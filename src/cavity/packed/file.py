@@ -8,6 +8,8 @@
     32 bytes  SHA-256 of everything before it
 
 In version 1, biases are −1, 0 or +1 (int8). Version 2, written where a layer has thresholds, has int32, and a shift.
+Version 3, written where there is a confidence, fixed-point inputs or 8-bit weights, is version 2 with the first in the
+header, bits, centres and multipliers (int32) in the place of mean and std, and int8 in that of bits.
 Nothing is unpickled, and nothing is allocated beyond a small multiple of the file's own size.
 """
 
@@ -17,19 +19,22 @@ import hashlib
 import json
 import os
 import struct
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cavity.packed.confidence import Confidence
 from cavity.packed.description import Description, InputCode, Weights
+from cavity.packed.fixed import Fixed
 from cavity.packed.network import PackedNetwork
 from cavity.util.plain import from_json
 from cavity.util.regular import open_regular
 
 MAGIC = b"\x89CAVITY\n"
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
 #: Far more than any header needs, even with a group for every pixel.
@@ -49,27 +54,35 @@ def dumps(description: Description) -> bytes:
     inputs, offsets = description.inputs, description.offsets
     biases = [layer.bias for layer in description.layers if layer.bias is not None]
     plain = all((np.abs(bias) <= 1).all() for bias in biases) and not any(layer.shift for layer in description.layers)
-    version = 1 if plain else 2
+    newer = description.confidence is not None or inputs.fixed is not None
+    newer = newer or any(layer.values is not None for layer in description.layers)
+    version = 3 if newer else 1 if plain else 2
     narrow = bool((np.abs(offsets) < 1 << 31).all())
     header = {
         "input": {"kind": inputs.kind, "groups": inputs.groups, "white": inputs.white},
-        "statistics": 0 if inputs.mean is None else len(inputs.mean),
+        "statistics": len(inputs.mean if inputs.mean is not None else inputs.fixed.bits if inputs.fixed else ()),
         "offset_bytes": 4 if narrow else 8,
         "shift": description.shift,
         "layers": [
             {"shape": layer.shape, "mask": layer.mask is not None, "bias": layer.bias is not None}
             | ({} if version == 1 else {"shift": layer.shift})
+            | ({} if layer.values is None else {"int8": True})
             for layer in description.layers
         ],
         "output": description.output,
         "classes": description.classes,
     }
+    if description.confidence is not None:
+        header["confidence"] = asdict(description.confidence)
     text = json.dumps(header, separators=(",", ":")).encode()
     arrays = [each.astype("<f8") for each in (inputs.mean, inputs.std) if each is not None]
+    if inputs.fixed is not None:
+        arrays += [each.astype("<i4") for each in (inputs.fixed.bits, inputs.fixed.centre, inputs.fixed.multiplier)]
     arrays.append(offsets.astype("<i4" if narrow else "<i8"))
     for layer in description.layers:
-        bits = [each for each in (layer.sign, layer.mask) if each is not None]
+        bits = [each for each in (layer.sign, layer.mask) if each is not None and layer.values is None]
         arrays += [np.packbits(each, axis=1, bitorder="little") for each in bits]
+        arrays += [] if layer.values is None else [layer.values]
         arrays += [] if layer.bias is None else [layer.bias.astype("<i1" if version == 1 else "<i4")]
     content = PREAMBLE.pack(MAGIC, version, len(text)) + text + b"".join(array.tobytes() for array in arrays)
     return content + hashlib.sha256(content).digest()
@@ -168,7 +181,9 @@ def _assembled(header: dict[str, Any], body: _Reader, version: int) -> Descripti
         raise ValueError(f"{sizes[-1]} outputs do not go with output {output!r}")
     if len(body.body):
         raise ValueError(f"{len(body.body)} bytes are left over")
-    return Description(inputs, layers, offsets, _whole(header["shift"], "shift", 0, LARGEST_SHIFT), output, classes)
+    shift = _whole(header["shift"], "shift", 0, LARGEST_SHIFT)
+    confidence = Confidence(**header["confidence"]) if version >= 3 and "confidence" in header else None
+    return Description(inputs, layers, offsets, shift, output, classes, confidence)
 
 
 def _inputs(header: dict[str, Any], body: _Reader) -> InputCode:
@@ -178,12 +193,16 @@ def _inputs(header: dict[str, Any], body: _Reader) -> InputCode:
     )
     if code["kind"] == "pixels":
         return InputCode("pixels", groups, white=_whole(code["white"], "white", 1, LARGEST_PIXEL))
-    if code["kind"] != "real":
+    if code["kind"] not in ("real", "fixed"):
         raise ValueError(f"there is no input of kind {code['kind']!r}")
     features = sum(width for width, _ in groups)
     count = _whole(header["statistics"], "statistics", 1, features)
+    if count not in (1, features):
+        raise ValueError(f"statistics are of {count} features, there are {features}")
+    if code["kind"] == "fixed":
+        return InputCode("fixed", groups, fixed=Fixed(*(body.take(count, "<i4").astype(np.int64) for _ in range(3))))
     mean, std = (body.take(count, "<f8").astype(np.float64) for _ in range(2))
-    if count not in (1, features) or not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+    if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
         raise ValueError("mean and std of the inputs are not usable")
     return InputCode("real", groups, mean=mean, std=std)
 
@@ -194,10 +213,14 @@ def _shape(shape: Any) -> tuple[int, int]:
 
 
 def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader, version: int) -> Weights:
-    sign = body.bits(outputs, inputs)
-    mask = body.bits(outputs, inputs) if _flag(about["mask"]) else None
+    if version >= 3 and _flag(about.get("int8", False)):
+        values = body.take(outputs * inputs, "i1").reshape(outputs, inputs)
+        sign, mask = values > 0, values != 0 if _flag(about["mask"]) else None
+    else:
+        values, sign = None, body.bits(outputs, inputs)
+        mask = body.bits(outputs, inputs) if _flag(about["mask"]) else None
     bias = body.take(outputs, "<i1" if version == 1 else "<i4").astype(np.int64) if _flag(about["bias"]) else None
     if version == 1 and bias is not None and not (np.abs(bias) <= 1).all():
         raise ValueError("a bias is not -1, 0 or 1")
     shift = 0 if version == 1 else _whole(about["shift"], "shift", 0, LARGEST_SHIFT)
-    return Weights(sign, mask, bias, shift)
+    return Weights(sign, mask, bias, shift, values)

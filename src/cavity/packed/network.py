@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cavity.packed.description import Description, Weights, Words, word_bytes, word_count, words_of
+from cavity.packed.confidence import Confidence
+from cavity.packed.description import Description, InputCode, Weights, Words, word_bytes, word_count, words_of
 
 #: Words of intermediate results held at once; they fit into the processor's cache.
 WORDS_AT_ONCE = 1 << 17
@@ -31,7 +32,7 @@ _BITS_OF_SHORTS = np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint
 popcount = getattr(np, "bitwise_count", _count_by_table)
 
 
-class _Layer:
+class _Bits:
     """Words of one layer, laid out (words, outputs) so that sums over words run along memory."""
 
     def __init__(self, weights: Weights, widths: list[int]) -> None:
@@ -46,14 +47,29 @@ class _Layer:
     def _laid(bits: NDArray[np.bool_], widths: list[int]) -> Words:
         return np.ascontiguousarray(words_of(bits, widths, word_bytes(widths)).T)
 
-    def scores(self, x: Words) -> NDArray[np.int64]:
-        """Signs as words (samples, words) → base − 2^(1 + shift) disagreements, (samples, outputs)."""
-        apart = x[:, :, None] ^ self.sign
+    @property
+    def size(self) -> int:
+        return self.sign.size
+
+    def scores(self, positive: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Signs (samples, inputs) → base − 2^(1 + shift) disagreements, (samples, outputs)."""
+        widths = [positive.shape[1]]
+        apart = words_of(positive, widths, word_bytes(widths))[:, :, None] ^ self.sign
         if self.mask is not None:
             apart &= self.mask
         return self.base - (_total(apart) << (1 + self.shift))
 
-    def sums(self, planes: Words, group: slice) -> NDArray[np.int64]:
+    def first(self, q: NDArray[Any], inputs: InputCode) -> NDArray[np.int64]:
+        """Integers (samples, features) → S (samples, outputs)."""
+        planes, values = inputs.planes_of(q), inputs.plane_weights()
+        total = np.zeros((len(q), len(self.base)), np.int64)
+        start = 0
+        for end, (_, factor) in zip(self.ends.tolist(), inputs.groups, strict=True):
+            total += factor * np.tensordot(values, self._sums(planes, slice(start, end)), axes=1)
+            start = end
+        return total
+
+    def _sums(self, planes: Words, group: slice) -> NDArray[np.int64]:
         """Planes (planes, samples, words) → Σ_{i∈g} w_i q_ib of every plane, (planes, samples, outputs)."""
         x = planes[:, :, group, None]
         there = x if self.mask is None else x & self.mask[group]
@@ -68,6 +84,27 @@ def _total(words: Words) -> NDArray[np.int64]:
     return counts
 
 
+class _Numbers:
+    """Weights of 8 bits, as whole numbers."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.w, self.bias, self.shift = weights.whole.T, 0 if weights.bias is None else weights.bias, weights.shift
+
+    @property
+    def size(self) -> int:
+        return self.w.size
+
+    def scores(self, positive: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Signs (samples, inputs) → bias + 2^shift Σ_i w_i x_i, (samples, outputs)."""
+        return self.bias + ((np.where(positive, 1, -1) @ self.w) << self.shift)
+
+    def first(self, q: NDArray[Any], inputs: InputCode) -> NDArray[np.int64]:
+        """Integers (samples, features) → S (samples, outputs)."""
+        factors = np.repeat([factor for _, factor in inputs.groups], [width for width, _ in inputs.groups])
+        total: NDArray[np.int64] = q.astype(np.int64) @ (factors.astype(np.int64)[:, None] * self.w)
+        return total
+
+
 class PackedNetwork:
     """A network with one bit per weight, ready to predict."""
 
@@ -75,9 +112,10 @@ class PackedNetwork:
         self.description = description
         widths = [[width for width, _ in description.inputs.groups]]
         widths += [[layer.shape[1]] for layer in description.layers[1:]]
-        self._layers = [_Layer(*pair) for pair in zip(description.layers, widths, strict=True)]
+        pairs = zip(description.layers, widths, strict=True)
+        self._layers = [_Bits(*pair) if pair[0].values is None else _Numbers(pair[0]) for pair in pairs]
         # Words of the largest intermediate result of each layer, per sample.
-        first, *above = (layer.sign.size for layer in self._layers)
+        first, *above = (layer.size for layer in self._layers)
         words = max(first * description.inputs.planes, *above, 64 * self.n_features_in)
         self._samples_at_once = max(1, WORDS_AT_ONCE // words)
 
@@ -108,7 +146,20 @@ class PackedNetwork:
         """Exact integer scores (samples, outputs) of the last layer."""
         x = self._checked(X)
         parts = [x[start : start + self._samples_at_once] for start in range(0, len(x), self._samples_at_once)]
-        return np.concatenate([self._scores(part) for part in parts])
+        return np.concatenate([self.scores_of(self.description.inputs.encode(part)) for part in parts])
+
+    def confidence(self, X: ArrayLike) -> NDArray[np.int64]:
+        """How sure the classes (samples,) are, from 0 to 255 = certain: a calibrated probability in 1/255."""
+        return self._sure().of(self.scores(X))
+
+    def reject(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """The samples (samples,) whose class is too doubtful, by the threshold that was chosen at export."""
+        return self._sure().refused(self.scores(X))
+
+    def _sure(self) -> Confidence:
+        if self.description.confidence is None:
+            raise ValueError("this network was exported without a confidence: export it again, with data to fit it on")
+        return self.description.confidence
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         x = np.asarray(X)
@@ -119,20 +170,10 @@ class PackedNetwork:
             raise ValueError(f"X must have shape (samples, {n}): the network takes {n} columns, got {x.shape}")
         return x.reshape(len(x), -1)
 
-    def _scores(self, x: NDArray[Any]) -> NDArray[np.int64]:
-        scores = self._first(self.description.inputs.encode(x))
+    def scores_of(self, q: NDArray[Any]) -> NDArray[np.int64]:
+        """The same from the integers q (samples, features) that the samples become."""
+        net = self.description
+        scores = (self._layers[0].first(q, net.inputs) << net.shift) - net.offsets
         for layer in self._layers[1:]:
-            widths = [scores.shape[1]]
-            scores = layer.scores(words_of(scores >= 0, widths, word_bytes(widths)))
+            scores = layer.scores(scores >= 0)
         return scores
-
-    def _first(self, q: NDArray[Any]) -> NDArray[np.int64]:
-        """Integers (samples, features) → scores of the first layer (samples, outputs)."""
-        inputs, layer = self.description.inputs, self._layers[0]
-        planes = inputs.planes_of(q)
-        total = np.zeros((len(q), len(self.description.offsets)), np.int64)
-        start = 0
-        for end, (_, factor) in zip(layer.ends.tolist(), inputs.groups, strict=True):
-            total += factor * np.tensordot(inputs.plane_weights(), layer.sums(planes, slice(start, end)), axes=1)
-            start = end
-        return (total << self.description.shift) - self.description.offsets

@@ -8,7 +8,7 @@ import torch
 
 from cavity.core import architecture
 from cavity.core.builder import network
-from cavity.core.channels import OUTPUTS
+from cavity.core.channels import OUTPUTS, GaussianOutput
 from cavity.core.network import Network
 from cavity.engine import allocation
 from cavity.training.recipes import PAPER
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 #: What a weight takes at least: field, mean and variance.
 BYTES = 12
+#: Variance of the noise on labels that are numbers, in units of theirs, before anything is learnt.
+FIRST_NOISE = 0.3
 #: Options that networks and trainers take by the same names.
 OF_NETWORKS = ("weights", "activation", "bias", "threshold", "density", "init", "seed")
-UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "inner_iterations", "tolerance")
+UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "memory", "inner_iterations", "tolerance")
 REINFORCEMENT = ("reinforcement", "reinforcement_step", "focusing")
 OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "seed")
 
@@ -31,6 +33,8 @@ OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "seed")
 def build_output(name: str) -> Output:
     """The output of that name; what stands behind a dash is its method."""
     kind, _, method = (name, "", "") if name in OUTPUTS else name.partition("-")
+    if kind == GaussianOutput.name:
+        return GaussianOutput(FIRST_NOISE)
     return OUTPUTS[kind](**({"method": method} if method else {}))
 
 
@@ -58,9 +62,15 @@ def build_network(config: Config, inputs: int | tuple[int, ...], outputs: int, *
 
 def build_trainer(config: Config, net: Network, **options: Any) -> Trainer:
     """A trainer of ``net`` as ``config`` has it; ``options`` are what else it takes, or takes instead."""
+    return Trainer(net, **{**trainer_options(config), **options})
+
+
+def trainer_options(config: Config) -> dict[str, Any]:
+    """What a trainer takes of ``config``."""
     values = _values(config, OF_TRAINERS)
-    values["rate"] = (values["rate"] or 1.0) if config.recipe == PAPER.name else "auto"
-    return Trainer(net, **{**values, **options})
+    if config.memory is None:
+        values["rate"] = (values["rate"] or 1.0) if config.recipe == PAPER.name else "auto"
+    return values
 
 
 def _values(config: Config, names: tuple[str, ...]) -> dict[str, Any]:

@@ -23,6 +23,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from cavity.analysis.metrics import is_number
+from cavity.core.channels import GaussianOutput
+from cavity.data.encoding import Encoding
 from cavity.data.fingerprint import Codes, Fingerprint
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
@@ -67,11 +70,16 @@ class Task:
     std: Tensor
     #: Which samples the network was trained on; None for generated data, and in what older versions wrote.
     fingerprint: Fingerprint | None = None
+    #: What was done with the columns of a table.
+    encoding: Encoding | None = None
+    #: Of regression, mean and std of the labels.
+    target: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> Task:
         shape, moments = dataset.image_shape, (dataset.mean, dataset.std)
-        return cls(dataset.n_features, dataset.classes, shape, *moments, dataset.fingerprint)
+        classes, of_table = dataset.classes, {"encoding": dataset.encoding, "target": dataset.target}
+        return cls(dataset.n_features, classes, shape, *moments, dataset.fingerprint, **of_table)  # type: ignore[arg-type]
 
     def standardize(self, x: Tensor) -> Tensor:
         """Samples (samples, features) in their own units → as the network was trained on them."""
@@ -87,12 +95,17 @@ class Checkpoint:
     trainer: Values
     config: Values
     task: Task | None
+    #: The variance of the noise on labels that are numbers.
+    noise: float | None = None
 
     def restore(self, net: nn.Module, trainer: Loop[Any] | None = None) -> None:
         """Put the state into a network, and a trainer, built like those that were saved."""
         try:
             self._require_kinds(net)
             net.load_state_dict(dict(self.network))
+            output = getattr(net, "output", None)
+            if self.noise is not None and isinstance(output, GaussianOutput):
+                output.noise = GaussianOutput(self.noise).noise
             if trainer is not None:
                 if missing := [name for name in POSITION if name not in self.trainer]:
                     raise ValueError(f"the trainer's {missing[0]} is not in it")
@@ -130,6 +143,13 @@ def save_checkpoint(
     if task is not None:
         tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
         about = {"inputs": task.inputs, "classes": task.classes, "image_shape": task.image_shape}
+        if task.encoding is not None:
+            about["table"] = task.encoding.as_values()
+        if task.target is not None:
+            about["target"] = list(task.target)
+        output = getattr(net, "output", None)
+        if isinstance(output, GaussianOutput):
+            about["noise"] = output.noise
         if task.fingerprint is not None:
             about["labels"] = task.fingerprint.classes
             parts = {"train": task.fingerprint.train, "test": task.fingerprint.test}
@@ -231,6 +251,13 @@ def _statistic(values: Tensor, inputs: int) -> Tensor:
     return values
 
 
+def _target(values: Any) -> tuple[float, float]:
+    """Mean and std of labels that are numbers."""
+    if len(values) != 2 or not all(is_number(value) and math.isfinite(value) for value in values) or values[1] <= 0:
+        raise ValueError(f"mean and std of the labels are {str(values)[:40]}")
+    return float(values[0]), float(values[1])
+
+
 def _fingerprint(classes: Any, tensors: Mapping[str, Tensor]) -> Fingerprint:
     """The codes of the samples, if they are of the kinds and lengths that they must have."""
     parts = []
@@ -253,7 +280,12 @@ def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, st
             raise ValueError(f"images of shape {shape} do not have {inputs} pixels")
         mean, std = (_statistic(tensors[name], inputs) for name in ("mean", "std"))
         known = _fingerprint(about["labels"], tensors) if "labels" in about else None
-        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std, known)
+        table = about.get("table")
+        encoding = None if table is None else Encoding.from_values(table)
+        if encoding is not None and encoding.width != inputs:
+            raise ValueError(f"the table has {encoding.width} features, the network {inputs}")
+        target = None if about.get("target") is None else _target(about["target"])
+        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std, known, encoding, target)
     prefix = "network."
     return Checkpoint(
         path=path,
@@ -261,6 +293,7 @@ def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, st
         trainer={**_lower(from_json(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
         config=from_json(metadata["config"]),
         task=task,
+        noise=None if about is None or about.get("noise") is None else float(about["noise"]),
     )
 
 

@@ -30,10 +30,13 @@ WEIGHTS = Names("cavity.core.priors:PRIORS")
 ACTIVATIONS = Names("cavity.core.channels:ACTIVATIONS")
 SCHEDULES = Names("cavity.training.schedules:SCHEDULES")
 KNOWN_RECIPES = Names("cavity.training.recipes:RECIPES")
-#: The data are classes, never real numbers; an argmax has four methods, and the recipe chooses one.
+TASKS = Names("cavity.data.treatment:TASKS")
+ENCODINGS = Names("cavity.data.treatment:ENCODINGS")
+IMPUTATIONS = Names("cavity.data.treatment:IMPUTATIONS")
+#: A Gaussian output is that of regression, all others are for classes; an argmax has four methods, and the recipe
+#: chooses one.
 OUTPUTS = Names(
     "cavity.core.channels:OUTPUTS",
-    but=("gaussian",),
     more=tuple(f"argmax-{method}" for method in ("quadrature", "exact", "pairwise", "sampled")),
 )
 
@@ -49,6 +52,13 @@ class Config(Options):
     data_options: Mapping[str, Any] | None = option(None, "an option of a data generator, e.g. n_train=250; repeatable")
     test_fraction: float = option(0.2, "share of the data that becomes the test set, where it has none")
     label: str | None = option(None, "the label column of a table")
+    task: str | None = option(
+        None, "what labels of a table are: classes, or numbers to predict (default: classes)", choices=TASKS
+    )
+    encode: str = option("one-hot", "how text columns of a table become numbers", choices=ENCODINGS)
+    impute: str = option("median", "what fills gaps in number columns of a table", choices=IMPUTATIONS)
+    text: str | None = option(None, "columns of a table that are texts though they look like numbers, with commas")
+    drop: str | None = option(None, "columns of a table to leave out, with commas")
     hidden: tuple[int, ...] | None = option(
         None, "hidden layers, e.g. 501,501, or none (default: 501,501; for digits 201,201)", least=1
     )
@@ -80,6 +90,12 @@ class Config(Options):
     )
     damping: tuple[float, ...] | None = option(
         None, "damping of the weight means, one or one per layer (default for the paper: 0.8)"
+    )
+    memory: float | None = option(
+        None,
+        "learn a stream: evidence fades within that many samples (inf: never), and nothing is annealed",
+        least=1,
+        endless=True,
     )
     init: float = option(ANNEALED.init, "spread of the initial fields", least=0)
     inner_iterations: int = option(ANNEALED.inner_iterations, "message-passing iterations per mini-batch", least=1)
@@ -153,10 +169,16 @@ class Config(Options):
 def _check_combinations(config: Config) -> None:
     """What can be known to be impossible without looking at the data."""
     output = config.output
+    if (config.task == "regression") != (output == "gaussian") and output is not None:
+        raise ValueError(f"output {output!r} does not go with task {config.task!r}: gaussian is that of regression")
+    if config.task == "regression" and config.binary_task:
+        raise ValueError("binary_task is about classes: it does not go with task 'regression'")
     if config.augment is not None:
         Changes.parse(config.augment)
     if config.binary_task and output not in (None, "label"):
         raise ValueError(f"output {output!r} does not go with binary_task: use output 'label', or no binary_task")
+    if config.memory is not None and (config.recipe == PAPER.name or config.schedule is not None):
+        raise ValueError("memory chooses the update of a stream: give no schedule, rate, rho or damping with it")
     if config.focusing is not None:
         if len(config.focusing) != 2:
             raise ValueError(f"focusing must be two numbers, replicas and gamma, got {len(config.focusing)}")
@@ -174,8 +196,8 @@ def _check_combinations(config: Config) -> None:
 
 
 def output_units(output: str | None, classes: int) -> int:
-    """Units of the last layer: a label is one, anything else has one for each class."""
-    return 1 if output == "label" else classes
+    """Units of the last layer: a label or a number is one, anything else has one for each class."""
+    return 1 if output in ("label", "gaussian") else classes
 
 
 def input_shape(config: Config, features: int, image_shape: tuple[int, int, int] | None) -> tuple[int, ...]:
@@ -209,7 +231,8 @@ def completed(
         config = config.replace(hidden=recipe.hidden)
     assert config.architecture is not None
     batch_size = min(config.batch_size or recipe.batch_size(samples), samples)
-    output = config.output or ("label" if classes == 2 else "argmax")
+    usual = "gaussian" if config.task == "regression" else "label" if classes == 2 else "argmax"
+    output = config.output or usual
     if output == "label" and classes != 2:
         raise ValueError(f"output 'label' is for two classes, the data have {classes}: use 'argmax', or binary_task")
     chosen: dict[str, Any] = {}

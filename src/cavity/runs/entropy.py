@@ -53,9 +53,14 @@ class Entropies:
 
 
 def evidence_of(config: Config, net: Network, x: Tensor, y: Tensor) -> float | None:
-    """log P(y | x) per sample under the prior that a fresh ``net`` holds, None if it is not known."""
+    """log P(y | x) per sample under the prior that a fresh ``net`` holds, None if it is not known. Whitening and
+    thresholds begin where inputs x say, as they would in training."""
     from cavity.analysis.entropy import Unreliable, log_evidence
+    from cavity.analysis.metrics import train_sample
+    from cavity.training.trainer import BALANCE_SAMPLES
 
+    if not net.balanced:
+        net.balance(train_sample(x, y, BALANCE_SAMPLES)[0])
     try:
         return log_evidence(net, x, y, batch_size=config.batch_size, **EVIDENCE).value / len(x)
     except Unreliable:
@@ -112,13 +117,18 @@ def _surroundings(
         empty: dict[str, Any] = dict.fromkeys(("distances", "local_entropy", "unconstrained", "local_energy"), ())
         return {"constraints": 0, "samples": len(x), **empty}
 
-    def error(weights: Sequence[Tensor]) -> float:
-        guess = net.output.predict(forward(net, weights, x))
+    inputs, known = net.check_inputs(x), [layer.point() for layer in net.weighted()]
+    signs = [w[:, : layer.coupling.columns] for layer, w in zip(net.weighted(), known, strict=True)]
+
+    def error(flipped: Sequence[Tensor]) -> float:
+        # Thresholds, in the last column, stay as they are: they have no sign to flip.
+        weights = [torch.cat([w, full[:, w.shape[1] :]], dim=1) for w, full in zip(flipped, known, strict=True)]
+        guess = net.output.predict(forward(net, weights, inputs))
         return percent_wrong(guess, y.reshape(guess.shape))
 
     around = local_entropy(net, x, y, distances, algorithm=algorithm, damping=0.8, tell=tell)
-    weights, generator = [layer.point() for layer in net.weighted()], torch.Generator().manual_seed(seed)
-    energy = local_energy(error, weights, distances, repeats=DRAWS, generator=generator)
+    generator = torch.Generator().manual_seed(seed)
+    energy = local_energy(error, signs, distances, repeats=DRAWS, generator=generator)
     return {
         "constraints": around.constraints,
         "samples": around.samples,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.network import Network
     from cavity.data import Dataset
+    from cavity.data.encoding import Encoding
     from cavity.data.fingerprint import Fingerprint
     from cavity.data.raw import Raw
     from cavity.runs.checkpoint import Checkpoint
@@ -135,14 +136,16 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     return Run(folder, config)
 
 
-def load_data(config: Config, *, standardize: bool = True) -> Dataset:
+def load_data(config: Config, *, standardize: bool = True, encoding: Encoding | None = None) -> Dataset:
     """The data of ``config``; two classes become ±1 unless the output is an argmax."""
-    return finished(config, read_data(config), standardize=standardize)
+    return finished(config, read_data(config, encoding), standardize=standardize)
 
 
-def read_data(config: Config) -> Raw:
-    """The data of ``config`` in the units of their source."""
+def read_data(config: Config, encoding: Encoding | None = None) -> Raw:
+    """The data of ``config`` in the units of their source; ``encoding`` is what the columns of a table were given when
+    a network was trained on it."""
     from cavity.data.loading import read
+    from cavity.data.treatment import Treatment
 
     try:
         return read(
@@ -151,6 +154,9 @@ def read_data(config: Config) -> Raw:
             seed=config.data_seed,
             test_fraction=config.test_fraction,
             label=config.label,
+            table=Treatment(
+                config.task, config.encode, config.impute, config.text or "", config.drop or "", fitted=encoding
+            ),
             **(config.data_options or {}),
         )
     except TypeError as error:  # an option the data set does not have

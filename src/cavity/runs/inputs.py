@@ -20,6 +20,7 @@ from cavity.data.errors import damaged
 from cavity.data.images import read_images
 from cavity.data.npz import read_npz
 from cavity.data.tables import label_column, scan
+from cavity.data.treatment import Treatment
 
 if TYPE_CHECKING:
     from cavity.runs.checkpoint import Task
@@ -109,7 +110,24 @@ def _label(path: Path, columns: list[str], task: Task) -> int | None:
 
 
 def _table(path: Path, task: Task) -> NDArray[np.float64]:
-    return scan(path, lambda columns: _label(path, columns, task), with_labels=False)[0]
+    """Columns are found by their names; numbers alone, if the table has other names, by their places."""
+    encoding, missing = task.encoding, list[str]()
+    wanted = [] if encoding is None else [one.name for one in encoding.columns]
+
+    def find(columns: list[str]) -> int | None:
+        there = set(wanted).intersection(columns)
+        missing.extend(name for name in wanted if name not in there)
+        if encoding is not None and (encoding.texts or not missing):
+            return None
+        return _label(path, columns, task)
+
+    table = scan(path, find, None, Treatment(fitted=encoding)).table
+    if encoding is not None and encoding.texts and missing:
+        raise damaged(path, f"has no column {missing[0]!r}, which the network takes")
+    if table.words and (encoding is None or missing):
+        number = min(table.words)
+        raise damaged(path, f"column {table.names[number]!r} holds texts, the network takes numbers")
+    return table.x if encoding is None else encoding.apply(table)
 
 
 def _images(path: Path, files: list[Path], task: Task) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cavity.data.fingerprint import Fingerprint, as_before, original, unseen
-from cavity.runs.folder import CHECKPOINT, CONFIG, Run, finished, is_generated, read_data
+from cavity.runs.folder import CHECKPOINT, CONFIG, Run, finished, is_generated, load_data, read_data
 from cavity.util.text import shown
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def find_data(run: Run, data_changed: str | None = None, *, training: bool = Fal
     if data_changed not in (None, *WAYS):
         raise ValueError(f"data_changed must be one of {', '.join(WAYS)}, got {data_changed!r}")
     task = run.load_checkpoint().task if os.path.lexists(run.path / CHECKPOINT) else None
-    raw = read_data(run.config)
+    raw = read_data(run.config, None if task is None else task.encoding)
     if task is None:  # nothing has been learnt yet
         return Found(finished(run.config, raw))
     if is_generated(run.config.dataset):
@@ -111,6 +111,8 @@ def _require_inputs(run: Run, raw: Raw, task: Task) -> None:
 
 def _relabelled(raw: Raw, before: Fingerprint) -> Raw:
     """Class indices as they were; a class that the network does not know is an error."""
+    if not raw.classes and not before.classes:
+        return raw
     places = {name: place for place, name in enumerate(before.classes)}
     known = np.array([places.get(name, -1) for name in raw.classes])
     train, test = (replace(part, y=known[part.y]) for part in (raw.train, raw.test))
@@ -121,7 +123,30 @@ def _relabelled(raw: Raw, before: Fingerprint) -> Raw:
 
 def in_units_of(task: Task, data: Dataset) -> Dataset:
     """Data that were not standardised, with the mean and std that the network was trained with."""
-    return replace(data, x_train=task.standardize(data.x_train), x_test=task.standardize(data.x_test))
+    data = replace(data, x_train=task.standardize(data.x_train), x_test=task.standardize(data.x_test))
+    if task.target is None or data.target is None:
+        return data
+    (mean, std), (own_mean, own_std) = task.target, data.target
+    y_train, y_test = ((y * own_std + own_mean - mean) / std for y in (data.y_train, data.y_test))
+    return replace(data, y_train=y_train, y_test=y_test, target=task.target)
+
+
+def load_other(run: Run, dataset: str, label: str | None = None, data_dir: str | None = None) -> Dataset:
+    """Another data set, or own file or folder, in the run's own standardisation; ValueError if its features or classes
+    are not as many."""
+    task = run.load_checkpoint().task
+    assert task is not None
+    config = run.config if data_dir is None else run.config.replace(data_dir=data_dir)
+    if label is None and task.encoding is not None and dataset.lower().endswith((".csv", ".parquet")):
+        label = task.encoding.label  # only tables have a label column
+    others = config.replace(dataset=dataset, label=label, data_options=None)
+    data = load_data(others, standardize=False, encoding=task.encoding)
+    if data.n_features != task.inputs or data.n_classes != len(task.classes):
+        raise ValueError(
+            f"{dataset} has {data.n_features} features in {data.n_classes} classes, the run was trained on "
+            f"{task.inputs} in {len(task.classes)}"
+        )
+    return in_units_of(task, data)
 
 
 def trained_on(task: Task, data: Dataset, part: str) -> int:

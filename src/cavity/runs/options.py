@@ -39,14 +39,15 @@ def option(
     least: float | None = None,
     most: float | None = None,
     before: Any = MISSING,
+    endless: bool = False,
 ) -> Any:
     """A field; ``text`` is its help, ``least`` and ``most`` bound its numbers, ``before`` is what runs did
-    that are older than the option, by default ``default``.
+    that are older than the option, by default ``default``; ``endless`` allows infinity, "inf" in files.
 
     An option that has ``before`` must have a value in every run: what a file lacks has the value from before.
     """
     earlier = default if before is MISSING else before
-    about = {"help": text, "choices": choices, "least": least, "most": most, "before": earlier}
+    about = {"help": text, "choices": choices, "least": least, "most": most, "before": earlier, "endless": endless}
     return field(default=default, metadata=about)
 
 
@@ -88,6 +89,8 @@ def value_types(cls: type) -> dict[str, Any]:
 
 def checked(item: Field[Any], annotation: Any, value: Any) -> Any:
     """``value`` in the type of its annotation, or a ValueError that says what it should be."""
+    if item.metadata["endless"] and value in (math.inf, "inf"):
+        return math.inf
     words, convert = KINDS[annotation]
     converted, choices = convert(value), item.metadata["choices"]
     least, most = item.metadata["least"], item.metadata["most"]
@@ -143,7 +146,8 @@ class Options:
 
 
 def plain(value: Any) -> Any:
-    """A tuple as a list; one real number alone means the same as a list of it, one whole number is the only layer."""
+    """Infinity as text, which every format can hold; a tuple as a list. One real number alone means the same as a list
+    of it, one whole number is the only layer."""
     if not isinstance(value, tuple):
-        return value
+        return "inf" if value == math.inf else value
     return value[0] if len(value) == 1 and isinstance(value[0], float) else list(value)

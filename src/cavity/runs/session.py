@@ -12,6 +12,7 @@ import torch
 
 from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
+from cavity.runs.noise import following
 from cavity.training.augmentation import Augmentation
 from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.trainer import Trainer
@@ -85,7 +86,12 @@ class Session:
                 self.run.write_config()
                 self.run.write_records(trainer.history)
                 # The checkpoint comes first: metrics are never ahead of it.
-                callbacks = (saver, OnEpoch(lambda _, record: self.run.append_record(record)), *callbacks)
+                callbacks = (
+                    *following(trainer.net, data.x_train, data.y_train),
+                    saver,
+                    OnEpoch(lambda _, record: self.run.append_record(record)),
+                    *callbacks,
+                )
             trainer.fit(
                 (data.x_train, data.y_train),
                 epochs=config.epochs,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cavity.core.channels import GaussianOutput
 from cavity.training.callbacks import Callback
 from cavity.util.text import shown_lines
 
@@ -33,6 +34,11 @@ LOOK_BACK = 3600.0
 
 def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f} %"
+
+
+def error(trainer: Trainer, value: float | None) -> str:
+    """An error in percent; of numbers, in standard deviations of the labels."""
+    return number(value, 3) if isinstance(trainer.net.output, GaussianOutput) else percent(value)
 
 
 def number(value: float | None, digits: int) -> str:
@@ -80,7 +86,7 @@ class RunningError:
         """Count the mini-batch if it is its turn; nothing waits for the device."""
         if trainer.batch == 1:
             self.seen, self.wrong = 0, None
-        if trainer.batch % COUNTED != 1:
+        if trainer.batch % COUNTED != 1 or isinstance(trainer.net.output, GaussianOutput):
             return
         decided = trainer.net.output.predict(info.output.mean)
         wrong = (decided != info.labels.reshape(decided.shape)).sum()
@@ -111,8 +117,8 @@ class PlainDisplay(Callback):
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
         errors = [
-            f"train {percent(record.train_error)} (Bayes {percent(record.train_error_bayes)})",
-            f"test {percent(record.test_error)} (Bayes {percent(record.test_error_bayes)})",
+            f"train {error(trainer, record.train_error)} (Bayes {error(trainer, record.train_error_bayes)})",
+            f"test {error(trainer, record.test_error)} (Bayes {error(trainer, record.test_error_bayes)})",
         ]
         parts = [
             f"epoch {record.epoch}/{self.epochs}",

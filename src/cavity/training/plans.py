@@ -2,11 +2,12 @@
 
 ``Given`` takes numbers, as the paper has them. ``Annealed`` needs none: the messages choose the rate
 (``core/posterior.py``), it falls along a cosine while the run goes on, and in the last part of the run ρ > 1 makes the
-weights certain.
+weights certain. ``Remembering`` is for a stream that never ends: evidence fades with the number of samples since.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,9 +63,7 @@ class Given(Plan):
 
     def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
         factor = self.schedule(place.fraction)
-        numbers = zip(self.rho, self.rate, self.damping, strict=True)
-        rules = [Rule(scalar(rho), scalar(rate * factor), damping=damping) for rho, rate, damping in numbers]
-        return [rule._replace(threshold=rule) for rule in rules]
+        return list(_given(self.rho, tuple([rate * factor for rate in self.rate]), self.damping))
 
 
 @dataclass(frozen=True)
@@ -112,20 +111,49 @@ class Annealed(Plan):
             kappa, rho = self.cold, self.growth ** (1 / max(1.0, self.quench * steps))
         rules = []
         horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-        real = Rule(scalar(1.0), scalar(annealed), True, horizon, self.precision)
         memory = None if epoch_steps is None else scalar(THRESHOLD_COUNT * epoch_steps)
         threshold = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, memory, THRESHOLD_PRECISION)
         for number, prior in enumerate(priors):
             if not prior.polarizes:
-                rules.append(real)
+                rate = scalar(annealed)
+                rules.append(Rule(scalar(1.0), rate, True, horizon, self.precision, threshold=threshold))
             elif number == len(priors) - 1 and number > 0:
-                horizon = scalar(self.readout_samples / batch_size)
+                samples = scalar(self.readout_samples / batch_size)
                 unbounded = self.readout_rate * max(s, self.readout_floor)
-                rate = self.kappa * max(s, self.floor) if self.bounded else unbounded
-                rules.append(Rule(scalar(1.0), scalar(rate), relative=self.bounded, horizon=horizon))
+                rate = scalar(self.kappa * max(s, self.floor) if self.bounded else unbounded)
+                rules.append(Rule(scalar(1.0), rate, self.bounded, samples, threshold=threshold))
             else:
-                rules.append(Rule(scalar(rho), scalar(kappa), relative=True, damping=self.damping))
-        return [rule._replace(threshold=threshold) for rule in rules]
+                rate = scalar(kappa)
+                rules.append(Rule(scalar(rho), rate, relative=True, damping=self.damping, threshold=threshold))
+        return rules
+
+
+@dataclass(frozen=True)
+class Remembering(Plan):
+    """Learn for ever, from samples that are seen once: 37 % is left of what was learnt ``memory`` samples ago.
+
+        discrete weights   h ← (1 − n/memory) h + e H,   e = √(``counted``/memory) within [``least``, 1]
+        real weights       e = κ min(T, RMS(m)/RMS(σD)), T = memory/n: the posterior holds that many mini-batches
+
+    n is the batch size. Nothing is annealed, and nothing must be known of tasks or their ends. Infinite memory never
+    forgets on purpose: fields only grow, and weights that are certain leave fewer and fewer to what is new. A memory
+    of up to ``counted`` samples counts each of them once; a longer one has to fit more samples into the same weights.
+    """
+
+    memory: float
+    counted: float = 1e5
+    least: float = 0.03
+    kappa: float = 0.05
+    precision: float = 6.0
+    fisher: bool = True
+
+    def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
+        kept = self.memory / place.batch_size
+        # A mini-batch larger than the memory is all that is left.
+        rho, horizon = scalar(max(0.0, 1 - 1 / kept)), None if math.isinf(kept) else scalar(max(1.0, kept))
+        certain = Rule(rho, scalar(min(1.0, max(self.least, math.sqrt(self.counted / self.memory)))))
+        real = Rule(scalar(1.0), scalar(self.kappa), True, horizon, self.precision if horizon is not None else 0.0)
+        return [(certain if prior.polarizes else real)._replace(threshold=real) for prior in priors]
 
 
 #: The length of run that κ is meant for, ten epochs of Fashion-MNIST; in a stream, whose length nobody knows, the
@@ -136,6 +164,14 @@ SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
 THRESHOLD_COUNT = 15.0
 #: λ₀ of a threshold: before any evidence its standard deviation is the size of the preactivations.
 THRESHOLD_PRECISION = 1.0
+
+
+@lru_cache(maxsize=16)
+def _given(rho: tuple[float, ...], rate: tuple[float, ...], damping: tuple[float, ...]) -> tuple[Rule, ...]:
+    """Rules of given numbers, for thresholds as for weights; kept, because most steps have those of the one before."""
+    numbers = zip(rho, rate, damping, strict=True)
+    rules = [Rule(scalar(rho_l), scalar(rate_l), damping=damping_l) for rho_l, rate_l, damping_l in numbers]
+    return tuple(rule._replace(threshold=rule) for rule in rules)
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.network import Network
 from cavity.core.state import Focusing, Site
 from cavity.training.loop import Pair
-from cavity.training.plans import CONSTANT, Annealed, Given, Plan
+from cavity.training.plans import CONSTANT, Annealed, Given, Plan, Remembering
 from cavity.training.recipes import PAPER
 from cavity.training.schedules import SCHEDULES, Function
 
@@ -39,8 +39,15 @@ def make_plan(
     schedule: str | Function | None,
     rho: Numbers | None,
     damping: Numbers | None,
+    memory: float | None = None,
 ) -> Plan:
     """The plan that the arguments of a trainer ask for."""
+    if memory is not None:
+        others = {"rate": rate if rate != "auto" else None, "schedule": schedule, "rho": rho, "damping": damping}
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise ValueError(f"memory chooses the update of a stream: give no {given[0]} with it")
+        return Remembering(checked_memory(memory))
     factor = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
     if rate == "auto" or (rate is None and rho is None and damping is None):
         if rho is not None or damping is not None:
@@ -55,6 +62,13 @@ def make_plan(
         per_layer("damping", PAPER.damping if damping is None else damping, layers, "in [0, 1)", lambda v: 0 <= v < 1),
         CONSTANT if factor is None else factor,
     )
+
+
+def checked_memory(memory: float) -> float:
+    """Samples, of which there may be infinitely many; ValueError for what is no number of them."""
+    if not isinstance(memory, Real) or isinstance(memory, bool) or not memory >= 1:
+        raise ValueError(f"memory must be a number of samples, at least 1 (math.inf never forgets), got {memory!r}")
+    return float(memory)
 
 
 def sites_of(net: Network, fisher: bool) -> tuple[Site, ...]:

@@ -60,14 +60,15 @@ class Trainer(Loop[StepInfo]):
         net: the network; its layers hold the posterior.
         algorithm: "bp", "bpi", "mf" or "amp", or an ``Algorithm``.
         rate: the factor on the evidence of a mini-batch. "auto" lets the messages choose it, in every layer and step;
-        one
-            number or one per layer is the update of the paper, which has 1.
+            one number or one per layer is the update of the paper, which has 1.
         schedule: how the rate changes over a call of ``fit``: "constant", "cosine", "one-cycle", "steps", or a function
             of the fraction of training that is done. None is the full schedule of "auto" (learn, anneal, and make the
             weights certain at the end), or constant for given numbers.
         rho: ρ, the power of the posterior that is the next prior, one number or one per layer; None is the paper's.
         damping: α, the part of the old weight means that stays; one number or one per layer; None is the paper's 0.8.
             Where ρ or α is given and no rate, the rate is the paper's too.
+        memory: for streams, in which every sample is seen once and nothing is annealed: after that many samples 37 %
+            of the evidence is left, with ``math.inf`` all of it. It takes the place of rate, schedule, rho and damping.
         inner_iterations: τ_max, sweeps per mini-batch.
         reinforcement: r, one number or one per layer.
         reinforcement_step: anneals 1 − r ← (1 − r)(1 − step) at every inner iteration.
@@ -95,6 +96,7 @@ class Trainer(Loop[StepInfo]):
         schedule: str | Function | None = None,
         rho: Numbers | None = None,
         damping: Numbers | None = None,
+        memory: float | None = None,
         inner_iterations: int = 1,
         reinforcement: Numbers = 0.0,
         reinforcement_step: float = 0.0,
@@ -111,7 +113,7 @@ class Trainer(Loop[StepInfo]):
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
         #: What decides the numbers of each step.
-        self.plan = make_plan(net, rate, schedule, rho, damping)
+        self.plan = make_plan(net, rate, schedule, rho, damping, memory)
         self.method = Method(
             ALGORITHMS.make(algorithm),
             sites_of(net, self.plan.fisher),
@@ -119,6 +121,7 @@ class Trainer(Loop[StepInfo]):
             checked_tolerance(tolerance),
             step,
         )
+        self._priors = [site.prior for site in self.method.sites]
         self.focusing = checked_focusing(focusing, net)
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
@@ -151,7 +154,7 @@ class Trainer(Loop[StepInfo]):
 
     def rules(self, place: Place) -> list[Rule]:
         """The numbers of each layer's update at that place; internal reinforcement is the state's."""
-        planned = self.plan.rules([site.prior for site in self.method.sites], place)
+        planned = self.plan.rules(self._priors, place)
         return planned if self.focusing is None else [rule._replace(focusing=self.focusing) for rule in planned]
 
     def _snapshot(self) -> tuple[Any, ...]:
@@ -175,8 +178,7 @@ class Trainer(Loop[StepInfo]):
             if self._unbalanced:
                 self._balance(x)
             x = self.net.prepared(x)
-        self._require_memory(x)
-        with torch.no_grad():
+            self._require_memory(x)
             place = self.place(len(y))
             self.net.keep_posterior(self.plan.quenches(place))
             state = State(self.net.states(), self.reinforcement)
@@ -202,8 +204,7 @@ class Trainer(Loop[StepInfo]):
     def _require_memory(self, x: Tensor) -> None:
         """MemoryError before the messages of every edge fill the memory."""
         algorithm, iterations = self.method.algorithm, self.method.iterations
-        sites = [part for site in self.method.sites for part in (site, site.threshold) if part is not None]
-        numbers = algorithm.numbers_held([site.coupling for site in sites], len(x), iterations)
+        numbers = algorithm.numbers_held([part.coupling for part in self.method.parts], len(x), iterations)
         if numbers:
             what = f"{algorithm.name} with {iterations} inner iterations on {len(x)} samples"
             remedy = "use a smaller batch, inner_iterations=1, or 'bpi' or 'amp'"

@@ -7,7 +7,14 @@ import json
 import pytest
 import torch
 
-from cavity.baselines import BinaryNetTrainer, ExpectationTrainer, PerceptronTrainer
+from cavity.baselines import (
+    BayesBiNNTrainer,
+    BinaryNetTrainer,
+    ElasticTrainer,
+    ExpectationTrainer,
+    MetaplasticTrainer,
+    PerceptronTrainer,
+)
 from cavity.studies.experiments import Request, Size, table_datasets
 from cavity.studies.experiments.experiment import Cell, Record, find, longest
 from cavity.studies.experiments.setup import METHODS, Setup, build, load
@@ -40,7 +47,14 @@ def test_keys_tell_cells_apart_and_are_the_same_after_json():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_is_built_as_it_says(method):
-    kinds = {"ebp": ExpectationTrainer, "sgd": PerceptronTrainer, "adam": PerceptronTrainer}
+    kinds = {
+        "ebp": ExpectationTrainer,
+        "sgd": PerceptronTrainer,
+        "adam": PerceptronTrainer,
+        "bayesbinn": BayesBiNNTrainer,
+        "ewc": ElasticTrainer,
+        "metaplastic": MetaplasticTrainer,
+    }
     kind = BinaryNetTrainer if method.startswith("binarynet") else kinds.get(method, Trainer)
     two = tiny(method=method, dataset="digits-two-class")
     data = load(two)
@@ -60,6 +74,15 @@ def test_options_reach_the_trainer():
     assert 0.3 < layer.free_weights / layer.field.numel() < 0.7
     assert float(layer.field[layer.mask].std()) == pytest.approx(2.0, rel=0.2)
     assert build(tiny(method="bp"), load(tiny())).plan.rho == (1.0001, 1.0001, 0.9)
+
+
+def test_options_reach_the_baselines():
+    setup = tiny(method="bayesbinn", activation="gate", density=0.5, lr=0.25, schedule="cosine")
+    trainer = build(setup, load(setup))
+    assert (trainer.optimizer.lr, trainer.schedule is None) == (0.25, False)
+    assert trainer.net.layers[0].threshold == pytest.approx(32**0.5)
+    with pytest.raises(ValueError, match="activation must be one of sign, gate, got 'relu'"):
+        build(setup.replace(method="binarynet", activation="relu"), load(setup))
 
 
 def test_a_request_changes_what_it_names():

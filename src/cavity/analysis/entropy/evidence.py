@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.entropy import FixedPoint, free_entropy, steady_point
+from cavity.core.entropy import free_entropy, prior_states, steady_point
 from cavity.core.entropy.bound import require_noise
-from cavity.core.entropy.fixed_point import prior_state
 from cavity.core.messages import Fields
 from cavity.core.network import Network
-from cavity.core.state import Site
+from cavity.engine import allocation
+from cavity.engine.compiling import kernels
+from cavity.engine.runner import Runner
 
 ITERATIONS, DAMPING, TOLERANCE = 500, 0.5, 1e-4
+#: Of cavity sums, relative to the largest.
+ACCURACY = 1e-4
 
 
 class Unreliable(FloatingPointError):
@@ -38,8 +40,9 @@ class Evidence:
     change: float
     #: Variances, gains and weights that needed a floor in the last iterations.
     clamped: int
-    #: (h, λ) of each layer given all samples.
+    #: (h, λ) of the weights of each layer given all samples, and of its thresholds, None where it has none.
     posterior: tuple[Fields, ...]
+    thresholds: tuple[Fields | None, ...]
 
     @property
     def estimate(self) -> float:
@@ -76,11 +79,13 @@ def log_evidence(
     damping: float = DAMPING,
     tolerance: float = TOLERANCE,
     batch_size: int | None = None,
+    compile: bool = False,
 ) -> Evidence:
     """log P(y | x), with the weights summed over the prior that the network holds; the network stays as it is.
 
     Args:
-        net: Its (h, λ) are the prior, so a network that was never trained gives the evidence of its design.
+        net: Its (h, λ) are the prior, so a network that was never trained gives the evidence of its design. One with
+            thresholds or whitening should have been started from inputs (``net.balance(x)``), as training does.
         x: Inputs (samples, *input_shape).
         y: Labels, as ``Trainer.step`` takes them.
         algorithm: ``"bp"`` and ``"bpi"`` (Bethe), ``"amp"`` (TAP), ``"mf"`` (a lower bound; every channel needs noise).
@@ -89,57 +94,60 @@ def log_evidence(
             half the step, 1 − damping.
         tolerance: Converged if no weight mean moves by more.
         batch_size: By the chain rule: the posterior of one mini-batch is the prior of the next. None: all at once.
+        compile: Fuse elementwise work by torch.compile, which takes a minute and pays for hundreds of mini-batches.
     """
     method, (x, y) = ALGORITHMS.make(algorithm), checked(net, x, y)
     check_numbers(iterations, damping, tolerance)
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    sites, size = net.sites, len(x) if batch_size is None else batch_size
+    sites, size = net.sites, len(x) if batch_size is None else min(len(x), batch_size)
     if method.name == "mf":
         require_noise(sites)
-    states = [
-        prior_state(site, layer.natural, layer.state, damping)
-        for site, layer in zip(sites, net.weighted(), strict=True)
-    ]
-    parts: list[Evidence] = []
-    for rows, labels in zip(torch.split(x, size), torch.split(y, size), strict=True):
-        point = steady_point(method, sites, states, rows, labels, iterations, tolerance)
-        parts.append(_evidence(method, sites, point, rows, labels))
-        states = [
-            prior_state(site, state.natural, state, damping) for site, state in zip(sites, point.states, strict=True)
-        ]
+    require_memory(method, net, size)
+    states, run = prior_states(sites, net.states(), damping), runner(net, compile)
+    points, terms = [], []
+    for rows, labels in zip(torch.split(net.prepared(x), size), torch.split(y, size), strict=True):
+        points.append(steady_point(method, sites, states, rows, labels, iterations, tolerance, run))
+        given = method, sites, points[-1].states, points[-1].pres, rows, labels
+        terms.append(run.kernels.of(free_entropy, (rows.shape, labels.shape), given)(*given))
+        # Messages of every edge are the largest thing held: the next mini-batch has its own.
+        states = prior_states(sites, points[-1].states, damping)
+        points[-1] = replace(points[-1], states=(), pres=())
     return Evidence(
         method.name,
-        torch.cat([part.samples for part in parts]),
-        torch.stack([part.weights for part in parts]).sum(dim=0),
-        all(part.converged for part in parts),
-        max(part.iterations for part in parts),
-        max((part.change for part in parts), key=lambda change: math.inf if math.isnan(change) else change),
-        sum(part.clamped for part in parts),
-        parts[-1].posterior,
-    )
-
-
-def _evidence(method: Algorithm, sites: Sequence[Site], point: FixedPoint, x: Tensor, y: Tensor) -> Evidence:
-    samples, weights = free_entropy(method, sites, point, x, y)
-    known = tuple(state.natural for state in point.states)
-    return Evidence(
-        method.name, samples, weights, point.converged, point.iterations, point.change, point.clamped, known
+        torch.cat([one.samples for one in terms]),
+        torch.stack([one.weights for one in terms]).sum(dim=0),
+        all(point.converged for point in points),
+        max(point.iterations for point in points),
+        max((point.change for point in points), key=lambda change: math.inf if math.isnan(change) else change),
+        sum(point.clamped for point in points),
+        tuple(state.natural for state in states),
+        tuple(state.threshold and state.threshold.natural for state in states),
     )
 
 
 def checked(net: Network, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """x and y as message passing takes them; ValueError or TypeError says what is wrong."""
-    if net.front is not None:
-        raise ValueError("the free entropy knows weights and activations only, the network has a fixed first layer")
-    for number, site in enumerate(net.sites):
-        if site.threshold is not None or site.pooling is not None:
-            what = "thresholds" if site.pooling is None else "a pool below it"
-            raise ValueError(f"the free entropy knows weights and activations only, layer {number} has {what}")
     x, y = net.check_inputs(x), torch.as_tensor(y).to(net.device)
     net.output.check(y, len(x), net.outputs)
     net.output.check_values(y, net.outputs)
     return x, y
+
+
+def runner(net: Network, compile: bool = False) -> Runner:
+    """What runs the iterations: BPI's cavity sums by a series, and fused kernels if asked for."""
+    run = Runner(len(net.layers), "exact" if net.dtype == torch.float64 else ACCURACY)
+    run.kernels = kernels(compile)
+    return run
+
+
+def require_memory(method: Algorithm, net: Network, samples: int) -> None:
+    """MemoryError before the messages of every edge fill the memory."""
+    couplings = [part.coupling for layer in net.weighted() for part in (layer, layer.threshold) if part is not None]
+    numbers = method.numbers_held(couplings, samples, iterations=2)
+    if numbers:
+        what, remedy = f"{method.name} on {samples} samples at once", "use mini-batches, or algorithm 'amp' or 'bpi'"
+        allocation.require(numbers * net.dtype.itemsize, net.device, what, remedy)
 
 
 def check_numbers(iterations: int, damping: float, tolerance: float) -> None:

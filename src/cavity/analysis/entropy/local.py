@@ -16,14 +16,24 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from cavity.analysis.entropy.evidence import DAMPING, ITERATIONS, TOLERANCE, Unreliable, check_numbers, checked
+from cavity.analysis.entropy.evidence import (
+    DAMPING,
+    ITERATIONS,
+    TOLERANCE,
+    Unreliable,
+    check_numbers,
+    checked,
+    require_memory,
+    runner,
+)
 from cavity.core.algorithms import ALGORITHMS, Algorithm
-from cavity.core.channels import Activation, Channel, GaussianOutput
-from cavity.core.entropy import free_entropy, steady_point
-from cavity.core.entropy.fixed_point import prior_state
+from cavity.core.channels import Channel, GaussianOutput
+from cavity.core.entropy import free_entropy, prior_states, steady_point
+from cavity.core.layer import Layer
 from cavity.core.messages import Fields
 from cavity.core.network import Network
 from cavity.core.priors import Binary
+from cavity.core.priors.known import Known
 from cavity.core.state import LayerState, Site
 
 #: The mean distance of the solutions may differ by this part from the one asked for: S is stationary in γ, so that what
@@ -85,7 +95,7 @@ def local_entropy(
     """log of the number of ±1 weights at each Hamming distance from ``net``'s that get right what it gets right.
 
     Args:
-        net: The reference is its most probable weights; they must be binary.
+        net: The reference is its most probable weights; they must be binary. Thresholds keep their values.
         x: Inputs (samples, *input_shape).
         y: Labels, as ``Trainer.step`` takes them.
         distances: Fractions of the weights, between 0 and 1.
@@ -103,7 +113,8 @@ def local_entropy(
     right = (predicted == y.reshape(predicted.shape)).reshape(len(x), -1).all(dim=1)
     if not bool(right.any()):
         raise ValueError(f"the network gets none of the {len(x)} samples right: every network is a solution")
-    walk = _Walk(method, net, x[right], y[right], iterations, damping, tolerance)
+    require_memory(method, net, int(right.sum()))
+    walk = _Walk(method, net, net.prepared(x[right]), y[right], iterations, damping, tolerance)
     found: dict[float, tuple[float | None, float]] = {}
     for d in sorted(set(map(float, distances))):
         found[d] = walk.to(d)
@@ -141,14 +152,11 @@ class _Walk:
         self, method: Algorithm, net: Network, x: Tensor, y: Tensor, iterations: int, damping: float, tolerance: float
     ) -> None:
         self.method, self.x, self.y, self.iterations, self.tolerance = method, x, y, iterations, tolerance
-        channels = [_hard(site.channel) for site in net.sites]
-        below = [None, *(channel for channel in channels if isinstance(channel, Activation))]
-        chain = zip(net.sites, below, channels, strict=True)
-        self.sites = tuple(replace(site, below=under, channel=over) for site, under, over in chain)
-        self.reference = tuple(layer.point() for layer in net.weighted())
+        self.sites, self.iterate = _solving(net), runner(net)
+        self.reference = tuple(_signs(layer) for layer in net.weighted())
         self.weights = sum(layer.free_weights for layer in net.weighted())
         self.gamma, self.damping = math.nan, damping
-        self.states: tuple[LayerState, ...] = net.states()
+        self.states = tuple(_unlearnt(layer.state) for layer in net.weighted())
 
     def to(self, distance: float) -> tuple[float | None, float]:
         """S and γ of a distance, by the secant rule for atanh of the overlap, which is γ itself without samples."""
@@ -169,21 +177,54 @@ class _Walk:
 
     def at(self, gamma: float) -> tuple[float | None, float]:
         """log Z(γ), None if it is not known, and the overlap Σ w̃m/N."""
-        self.states = tuple(map(self._coupled, self.states, self.sites, self.reference, [gamma] * len(self.sites)))
+        self.states = self._coupled(gamma)
         self.gamma = gamma
-        point = steady_point(self.method, self.sites, self.states, self.x, self.y, self.iterations, self.tolerance)
+        point = steady_point(
+            self.method, self.sites, self.states, self.x, self.y, self.iterations, self.tolerance, self.iterate
+        )
         self.states = point.states
-        samples, weights = free_entropy(self.method, self.sites, point, self.x, self.y)
+        samples, weights = free_entropy(
+            self.method, self.sites, point.states, point.pres, self.x, self.y, exact_edges=math.inf
+        )
         log_z = float(samples.double().sum() + weights.double().sum())
         log_z += self.weights * (abs(gamma) + math.log1p(math.exp(-2 * abs(gamma))))
         parts = zip(self.reference, self.states, strict=True)
         overlap = sum(float((w * state.moments.mean).double().sum()) for w, state in parts) / self.weights
         return log_z if point.converged and math.isfinite(log_z) else None, overlap
 
-    def _coupled(self, state: LayerState, site: Site, reference: Tensor, gamma: float) -> LayerState:
+    def _coupled(self, gamma: float) -> tuple[LayerState, ...]:
         """The same messages with the prior γw̃; from nothing at the first coupling."""
-        prior = Fields(gamma * reference, None)
+        priors = [Fields(gamma * w, None) for w in self.reference]
+        pairs = zip(self.states, self.reference, priors, strict=True)
         if math.isnan(self.gamma):
-            return prior_state(site, prior, state, self.damping)
-        moved = state.natural.field + (gamma - self.gamma) * reference
-        return state._replace(start=prior, natural=Fields(moved, None))
+            first = [state._replace(natural=prior) for state, _, prior in pairs]
+            return tuple(prior_states(self.sites, first, self.damping))
+        moved = [(state, state.natural.field + (gamma - self.gamma) * w, prior) for state, w, prior in pairs]
+        return tuple(state._replace(start=prior, natural=Fields(h, None)) for state, h, prior in moved)
+
+
+def _signs(layer: Layer) -> Tensor:
+    """The most probable ±1 weights, without the thresholds, 0 where masked."""
+    return layer.point()[:, : layer.coupling.columns]
+
+
+def _unlearnt(state: LayerState) -> LayerState:
+    """The state with thresholds about which no message has said anything."""
+    if state.threshold is None:
+        return state
+    h = torch.zeros_like(state.threshold.natural.field)
+    return state._replace(threshold=state.threshold._replace(natural=Fields(h, None)))
+
+
+def _solving(net: Network) -> tuple[Site, ...]:
+    """The chain without noise, and with the reference's own thresholds: real numbers have no Hamming distance."""
+    activations = [_hard(activation) for activation in net.activations]
+    channels: list[Channel[Any]] = [*activations, _hard(net.output)]
+    parts = zip(net.weighted(), (None, *activations), (None, *net.pools), channels, strict=True)
+    chain = [(layer, layer.site(under, pool, over)) for layer, under, pool, over in parts]
+    return tuple(
+        site
+        if site.threshold is None or layer.threshold is None
+        else replace(site, threshold=replace(site.threshold, prior=Known(layer.threshold.point())))
+        for layer, site in chain
+    )

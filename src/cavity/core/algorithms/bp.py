@@ -18,7 +18,7 @@ from torch import Tensor
 
 from cavity.core.algorithms.base import Algorithm, Down
 from cavity.core.algorithms.series import cavity_sums
-from cavity.core.algorithms.sums import row_chunks
+from cavity.core.algorithms.sums import CACHED_EDGES, row_chunks
 from cavity.core.arithmetic import Arithmetic
 from cavity.core.couplings.base import Coupling
 from cavity.core.messages import Fields, Moments, Preactivation
@@ -57,7 +57,7 @@ class BP(Algorithm):
             return site.coupling.apply(state.moments.mean, inputs.mean)
         omega = cavities.weights.new_empty(cavities.weights.shape[:2])
         edges = _Edges(site, state, inputs, below)
-        for rows in row_chunks(len(omega), cavities.weights[0].numel()):
+        for rows in row_chunks(len(omega), cavities.weights[0].numel(), CACHED_EDGES):
             m = edges.refresh_weights(cavities, rows)
             omega[rows] = (m * edges.inputs_without(cavities, rows)).sum(dim=2)
         return site.coupling.preactivations(omega)
@@ -73,14 +73,15 @@ class BP(Algorithm):
         cavities = _fresh(m, len(edges.x)) if state.memory is None else state.memory
         by_edge = _Uncoupled(factor, coupling) if site.channel.elementwise else _Coupled(factor, coupling)
         B_rows, H = torch.empty_like(edges.x), torch.zeros_like(m)
-        for rows in row_chunks(len(edges.x), m.numel()):
+        often = coupling.counted(torch.ones_like(edges.x[:, :1])).unsqueeze(2)
+        for rows in row_chunks(len(edges.x), m.numel(), CACHED_EDGES):
             m_out = cavities.weights[rows]
             x_out = edges.inputs_without(cavities, rows)
             g = by_edge.gradient(rows, m_out * x_out)
             cavities.to_inputs[rows] = m_out * g
             cavities.to_weights[rows] = x_out * g
             B_rows[rows] = cavities.to_inputs[rows].sum(dim=1)
-            H += cavities.to_weights[rows].sum(dim=0)
+            H += (cavities.to_weights[rows] * often[rows]).sum(dim=0)
         return Down(coupling.scatter(coupling.without_constant(B_rows)), H, cavities if remember else None)
 
 

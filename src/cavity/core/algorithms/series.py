@@ -221,6 +221,7 @@ def edge_gradients(
 def _add_exact(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, worst: Tensor, sums: Sums) -> Sums:
     """Add the edges of the worst factors, given as indices into (factors · outputs), to B and H."""
     X = coupling.with_constant(coupling.gather(x), 1.0)
+    often = coupling.counted(torch.ones_like(X[:, :1]))
     row, unit = worst // m.shape[0], worst % m.shape[0]
     B_rows = None if sums.inputs is None else torch.zeros_like(X)
     H = sums.weights
@@ -235,7 +236,7 @@ def _add_exact(coupling: Coupling, factor: Factor, m: Tensor, x: Tensor, worst: 
         chunk = Preactivation(pre.mean[part], pre.variance[part])
         told = relayout(message, lambda tensor, part=part: tensor[part])  # type: ignore[misc]
         to_inputs, to_weights = edge_gradients(factor.channel.gradient, told, chunk, m[k], X[r])
-        H = H.index_add(0, k, to_weights)
+        H = H.index_add(0, k, to_weights * often[r])
         if B_rows is not None:
             B_rows.index_add_(0, r, to_inputs)
     if B_rows is None:

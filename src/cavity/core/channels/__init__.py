@@ -3,12 +3,14 @@
 from cavity.core.channels.argmax import ArgMax
 from cavity.core.channels.base import Activation, Channel, Output
 from cavity.core.channels.gaussian import GaussianOutput, Identity
-from cavity.core.channels.piecewise import Absolute, Gate, HardTanh, LeakyReLU, PiecewiseLinear, ReLU, Step
+from cavity.core.channels.piecewise import Absolute, Gate, HardTanh, LeakyReLU, PiecewiseLinear, RelativeGate, Step
+from cavity.core.channels.relu import ReLU
+from cavity.core.channels.several import Several
 from cavity.core.channels.sign import Label, Sign
 from cavity.util.registry import Registry
 
 ACTIVATIONS: Registry[Activation] = Registry(
-    "activation", Sign, ReLU, Identity, Step, Gate, LeakyReLU, HardTanh, Absolute
+    "activation", Sign, ReLU, Identity, Step, Gate, RelativeGate, LeakyReLU, HardTanh, Absolute
 )
 OUTPUTS: Registry[Output] = Registry("output", Label, ArgMax, GaussianOutput)
 
@@ -28,6 +30,8 @@ __all__ = [
     "Output",
     "PiecewiseLinear",
     "ReLU",
+    "RelativeGate",
+    "Several",
     "Sign",
     "Step",
 ]

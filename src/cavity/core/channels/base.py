@@ -52,6 +52,10 @@ class Units(ABC):
     uses_precision: ClassVar[bool] = True
 
     @abstractmethod
+    def value(self, message: Fields, pre: Preactivation) -> Tensor:
+        """φ, one number per unit."""
+
+    @abstractmethod
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
         """x̂ = ∂_B φ and Δ = ∂²_B φ, shaped like ω; ``None``: nothing has come down yet, B = A = 0."""
 
@@ -66,6 +70,10 @@ class Activation(Channel[Fields], Units):
     @abstractmethod
     def forward(self, z: Tensor) -> Tensor:
         """The most probable activation for a known preactivation z."""
+
+    def at_size(self, size: float) -> Activation:
+        """The activation for preactivations of that usual size; most take them as they come."""
+        return self
 
 
 class Output(Channel[Target]):

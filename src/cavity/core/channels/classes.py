@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cavity.core.channels.quadrature import STEP_MARKS, SUPPORT, panels, rows_at_once, step_marks
 from cavity.core.messages import Preactivation
+from cavity.core.special import SQRT_2PI, mills_ratio, select
 
 #: Widths beyond which a class cannot win or lose any more: Q is 1e-9 for float32, and 3e-13 for float64.
 REACH = {torch.float32: 6.0, torch.float64: 7.2}
@@ -25,8 +26,8 @@ REACH = {torch.float32: 6.0, torch.float64: 7.2}
 SPACING = 0.42
 #: Points of the grid: the fewest that are dense enough for a sample, here for widths within a factor of 1.1, 1.8, 3.7.
 POINTS = (40, 64, 128)
-#: Samples on the grid at once.
-BATCH = 2048
+#: Numbers on the grid at once: few enough to stay in the cache.
+AT_ONCE = 1 << 16
 
 #: From ω and V of some samples to their probabilities.
 Integral = Callable[[Tensor, Tensor], Tensor]
@@ -35,17 +36,29 @@ Integral = Callable[[Tensor, Tensor], Tensor]
 def class_probabilities(pre: Preactivation) -> Tensor:
     """P(argmax z = k) of each class, (samples, classes); rows sum to 1."""
     dtype = pre.mean.dtype
+    if pre.mean.shape[1] == 2:
+        return _of_two(pre)
     omega, s = pre.mean - pre.mean.amax(dim=1, keepdim=True), torch.sqrt(pre.variance)
     low, high = _span(omega, s, REACH[dtype])
     needed = ((high - low) / (SPACING * s.amin(dim=1, keepdim=True))).squeeze(1) + 1
-    ways: list[tuple[int, Integral]] = [(BATCH, partial(_on_grid, points=points)) for points in POINTS]
+    ways: list[tuple[int, Integral]] = [
+        (max(1, AT_ONCE // (points * omega.shape[1])), partial(_on_grid, points=points)) for points in POINTS
+    ]
     ways.append((rows_at_once(omega.shape[1], len(STEP_MARKS)), _on_panels))
     way = torch.bucketize(needed, needed.new_tensor(POINTS))
     result = torch.empty_like(omega)
     for number, (at_once, integral) in enumerate(ways):
-        for chunk in torch.split((way == number).nonzero().squeeze(1), at_once):
+        here = (way == number).nonzero().squeeze(1)
+        for chunk in torch.split(here, at_once) if len(here) else ():
             result[chunk] = integral(omega[chunk], pre.variance[chunk]).to(dtype)
     return result
+
+
+def _of_two(pre: Preactivation) -> Tensor:
+    """Φ(±(ω₁ − ω₀)/√(V₀ + V₁)): the integral of two classes in closed form."""
+    lead = (pre.mean[:, 1] - pre.mean[:, 0]) / torch.sqrt(pre.variance.sum(dim=1))
+    both: Tensor = torch.special.ndtr(torch.stack([-lead, lead], dim=1))
+    return both
 
 
 def _span(omega: Tensor, s: Tensor, reach: float) -> tuple[Tensor, Tensor]:
@@ -69,9 +82,10 @@ def _on_panels(omega: Tensor, V: Tensor) -> Tensor:
 def _integral(above: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor:
     """Sums over nodes, node less ω_k (samples, nodes, classes); constant factors go when rows are made to sum to 1."""
     a = above / s.unsqueeze(1)
-    phi = 0.5 * torch.special.erfc(a * -math.sqrt(0.5))
-    density = torch.exp(-0.5 * a.square()) / s.unsqueeze(1)
-    p = (density * _all_but_one(phi) * weight).sum(dim=1)
+    N = torch.exp(-0.5 * a.square())
+    tail = mills_ratio(a.abs()).mul_(N).mul_(1 / SQRT_2PI)
+    phi = select(a < 0, tail, 1 - tail)
+    p = (N * _all_but_one(phi) * weight).sum(dim=1) / s
     return p / p.sum(dim=1, keepdim=True)
 
 

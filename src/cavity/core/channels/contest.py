@@ -24,7 +24,7 @@ from torch import Tensor
 
 from cavity.core.channels.winner import WinnerResponse, one_hot
 from cavity.core.messages import Preactivation
-from cavity.core.special import SQRT_2PI, mills_ratio
+from cavity.core.special import SQRT_2PI, mills_ratio, select
 
 #: Nodes, and the largest |u|.
 NODES, REACH = 20, 1.5
@@ -40,15 +40,16 @@ INV_SQRT_2PI = 1 / SQRT_2PI
 def tail(a: Tensor) -> tuple[Tensor, Tensor]:
     """e^{½a₋²} Φ(a), which never underflows, and N(a)/Φ(a)."""
     R, N, negative = mills_ratio(a.abs()), torch.exp(-0.5 * a * a) * INV_SQRT_2PI, a < 0
-    scaled = torch.where(negative, R * INV_SQRT_2PI, 1 - N * R)
-    return scaled, torch.where(negative, INV_SQRT_2PI, N) / scaled
+    scaled = select(negative, R * INV_SQRT_2PI, 1 - N * R)
+    return scaled, select(negative, INV_SQRT_2PI, N) / scaled
 
 
 class Rivals(NamedTuple):
-    """The integrand around z = origin, measured from ω_*: a⁰ and 1/√V_k (classes, samples), 0 for the winner; 1/V_*,
-    the origin and the slope of the tangents (samples,)."""
+    """The integrand around z = origin, measured from ω_*: a⁰, e^{ℓ(a⁰)} and 1/√V_k (classes, samples), 0 for the
+    winner; 1/V_*, the origin and the slope of the tangents (samples,)."""
 
     a0: Tensor
+    scaled: Tensor
     inverse: Tensor
     precision: Tensor
     origin: Tensor
@@ -60,8 +61,8 @@ class Rivals(NamedTuple):
         tau = t * inverse
         a = a0 + tau
         scaled, hazard = tail(a)
-        squares = torch.where(a0 < 0, 0.5 * a.clamp_min(0).square() - 0.5 * tau * tau, -0.5 * a.clamp_max(0).square())
-        steps = (squares + torch.log(scaled / tail(a0)[0])).sum(dim=0)
+        squares = select(a0 < 0, 0.5 * a.clamp_min(0).square() - 0.5 * tau * tau, -0.5 * a.clamp_max(0).square())
+        steps = (squares + torch.log(scaled / self.scaled.unsqueeze(1))).sum(dim=0)
         return steps + t * (self.tangent - 0.5 * t * self.precision), hazard * inverse
 
 
@@ -80,14 +81,14 @@ def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
 
 def rivals(winner: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor]:
     """The problem of each sample, and V_* (samples,); ω, V and which class is the winner are (classes, samples)."""
-    of_winner = torch.where(winner, omega, 0.0).sum(dim=0)
-    c, V_winner = omega - of_winner, torch.where(winner, V, 0.0).sum(dim=0)
+    of_winner = select(winner, omega, 0.0).sum(dim=0)
+    c, V_winner = omega - of_winner, select(winner, V, 0.0).sum(dim=0)
     V = torch.maximum(V, NARROWEST * V_winner)
     inverse = torch.rsqrt(V).masked_fill(winner, 0.0)
     z, precision = mode(c, inverse, V_winner, V), 1 / V_winner
     a0 = (z - c) * inverse
     tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=0)
-    return Rivals(a0, inverse, precision, z, tangent), V_winner
+    return Rivals(a0, tail(a0)[0], inverse, precision, z, tangent), V_winner
 
 
 def ends(f: Rivals, winner: Tensor, V_winner: Tensor) -> Tensor:
@@ -96,14 +97,14 @@ def ends(f: Rivals, winner: Tensor, V_winner: Tensor) -> Tensor:
     reach = math.sqrt(2 * DEPTH[0])
     below = f.a0 < 0
     bend = f.precision + (f.inverse.square() * below).sum(dim=0)
-    cliffs = torch.where(below | winner, -math.inf, -(f.a0 + reach) / f.inverse.clamp_min(1e-30))
+    cliffs = select(below | winner, -math.inf, -(f.a0 + reach) / f.inverse.clamp_min(1e-30))
     left = torch.maximum(-reach / torch.sqrt(bend), cliffs.amax(dim=0))
     t = torch.stack([left, torch.sqrt(2 * DEPTH[1] * V_winner)])
     for _ in range(END_STEPS):
         level, h = f.rise(t)
         nearer = t - (level + depth) / (h.sum(dim=0) - (f.origin + t) * f.precision)
         inside = (level < -depth) & (nearer * t > 0) & (nearer.abs() < t.abs())
-        t = torch.where(inside, nearer, t)
+        t = select(inside, nearer, t)
     return t
 
 
@@ -138,7 +139,7 @@ def contest_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     dh = h - mean.unsqueeze(1)
     losers = -((p * dh) * (dz - dS + dh)).sum(dim=1)
     own = -(p * dS * dz).sum(dim=0)
-    at_mode = (torch.log(tail(f.a0)[0]) - 0.5 * f.a0.clamp_max(0).square()).masked_fill(winner, 0.0).sum(dim=0)
+    at_mode = (torch.log(f.scaled) - 0.5 * f.a0.clamp_max(0).square()).masked_fill(winner, 0.0).sum(dim=0)
     peak = at_mode - 0.5 * (f.origin.square() * f.precision + torch.log(2 * math.pi * V_winner))
-    g, gamma = torch.where(winner, S_mean, -mean), torch.where(winner, own, losers)
+    g, gamma = select(winner, S_mean, -mean), select(winner, own, losers)
     return WinnerResponse(peak + total, g.T, gamma.T)

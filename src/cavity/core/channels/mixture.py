@@ -37,6 +37,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.truncated import Cut, End, between, beyond, decrease, whole
+from cavity.core.special import select
 
 Number = Tensor | float
 
@@ -95,8 +96,8 @@ class Piece(NamedTuple):
         (low, high, _, _), cut = self.line, self.cut
         if cut.lower is None or cut.narrow is None:
             return value(low if cut.high is None else high)
-        edge = torch.where(cut.lower, value(low), value(high))
-        return torch.where(cut.narrow, value(0.5 * (low + high)), edge)
+        edge = select(cut.lower, value(low), value(high))
+        return select(cut.narrow, value(0.5 * (low + high)), edge)
 
     def density(self, end: End | None) -> Tensor:
         """s ρ at an end of its cut."""
@@ -155,7 +156,7 @@ def _lead(first: Piece, second: Piece, unit: Unit) -> Tensor:
     rise = rise + first.cut.rise - second.cut.rise
     if (one.slope or two.slope) and not unit.silent:
         both = first.cut.inside & second.cut.inside
-        rise = torch.where(both, _peak_difference(first, second, unit), rise)
+        rise = select(both, _peak_difference(first, second, unit), rise)
     return rise + first.log_weight() - second.log_weight()
 
 
@@ -200,7 +201,7 @@ class Mixture(NamedTuple):
         central = mode + rate * piece.cut.drift
         if len(self.pieces) == 1:
             return central
-        return torch.where(piece.cut.inside, central, piece.anchored(elsewhere) + rate * piece.cut.mean)
+        return select(piece.cut.inside, central, piece.anchored(elsewhere) + rate * piece.cut.mean)
 
     def mean(self, piece: Piece) -> Number:
         """m_j."""
@@ -234,7 +235,7 @@ class Mixture(NamedTuple):
         if len(self.pieces) == 1:
             return peak
         edge = piece.anchored(lambda c: unit.exponent(line.at(c)) - 0.5 * unit.edge(c).square())
-        return torch.where(piece.cut.inside, peak, edge)
+        return select(piece.cut.inside, peak, edge)
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """x̂ and Δ."""
@@ -254,7 +255,7 @@ class Mixture(NamedTuple):
         if x == y:
             return None
         rise = torch.as_tensor(self.unit.rise(c, y, c, x))
-        taller = torch.where(rise > 0, above.density(above.cut.low), -below.density(below.cut.high))
+        taller = select(rise > 0, above.density(above.cut.low), -below.density(below.cut.high))
         return taller * decrease(rise.abs())
 
     def jumps(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -267,9 +268,9 @@ class Mixture(NamedTuple):
             (c, up), (d, down) = found.items()
             if lines[0].at(c) == lines[2].at(d):
                 rise = torch.as_tensor(unit.rise(d, 0.0, c, 0.0))
-                near = torch.where(rise > 0, down, up)
-                both, far = near * decrease(rise.abs()), torch.where(rise > 0, unit.edge(c), unit.edge(d))
-                return [both], [both * far, near * torch.where(rise > 0, d - c, c - d) / unit.s]
+                near = select(rise > 0, down, up)
+                both, far = near * decrease(rise.abs()), select(rise > 0, unit.edge(c), unit.edge(d))
+                return [both], [both * far, near * select(rise > 0, d - c, c - d) / unit.s]
         return list(found.values()), [jump * unit.edge(c) for c, jump in found.items()]
 
     def gradient(self) -> Tensor:
@@ -317,7 +318,7 @@ def _least(forms: list[list[Tensor]]) -> Tensor:
     best, smallest = _sum(forms[0]), _sum([term.abs() for term in forms[0]])
     for terms in forms[1:]:
         size = _sum([term.abs() for term in terms])
-        best, smallest = torch.where(size < smallest, _sum(terms), best), torch.minimum(size, smallest)
+        best, smallest = select(size < smallest, _sum(terms), best), torch.minimum(size, smallest)
     return best
 
 

@@ -70,14 +70,6 @@ class PiecewiseLinear(Activation):
         return gain_is_floored(message.precision, widest).sum() if steepest else None
 
 
-class ReLU(PiecewiseLinear):
-    """x = max(0, z)."""
-
-    name: ClassVar[str] = "relu"
-    summary: ClassVar[str] = "rectified linear unit, max(0, z)"
-    edges, slopes, offsets = (0.0,), (0.0, 1.0), (0.0, 0.0)
-
-
 class LeakyReLU(PiecewiseLinear):
     """x = z for z > 0, slope·z below."""
 
@@ -128,3 +120,17 @@ class Gate(PiecewiseLinear):
         if not (math.isfinite(threshold) and threshold > 0):
             raise ValueError(f"threshold must be a finite number > 0, got {threshold}")
         self.edges = (-float(threshold), float(threshold))
+
+
+class RelativeGate(Gate):
+    """x = 1 where |z| exceeds the threshold times the usual size of z, else 0; a network knows that size."""
+
+    name: ClassVar[str] = "relative-gate"
+    summary: ClassVar[str] = "1 where |z| exceeds its usual size, else 0"
+
+    def __init__(self, threshold: float = 1.0, noise: float = 0.0) -> None:
+        super().__init__(threshold, noise)
+        self.threshold = float(threshold)
+
+    def at_size(self, size: float) -> Gate:
+        return Gate(self.threshold * size, self.noise)

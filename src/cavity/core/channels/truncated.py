@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cavity.core.special import tail, tanh
+from cavity.core.special import select, tail, tanh
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 #: Below these falls X and widths w nodes are taken.
@@ -81,7 +81,7 @@ def between(low: Tensor, middle: Tensor, high: Tensor, width: Tensor) -> Cut:
     """The interval (low, high). Its middle and width are given because they may have more digits than its ends."""
     lower = middle >= 0
     fall = width * middle.abs()
-    q, far = torch.where(lower, low, -high), torch.where(lower, high, -low)
+    q, far = select(lower, low, -high), select(lower, high, -low)
     (K, excess, variance, log_mass), (far_K, far_excess, far_variance, _) = tail(q), tail(far)
     epsilon = torch.exp(-fall) * K / far_K
     rest = 1 - epsilon
@@ -92,22 +92,22 @@ def between(low: Tensor, middle: Tensor, high: Tensor, width: Tensor) -> Cut:
     inside = (q < 0) & ~narrow
     mass, mean, by_nodes = _by_nodes(middle, width)
     half = 0.5 * width
-    turned = torch.where(lower, 1.0, -1.0)
-    from_near = torch.where(narrow, half + turned * mean, distance)
-    at_near = torch.where(narrow, torch.exp(0.5 * (fall - half * half)) / mass, K / rest)
+    turned = select(lower, 1.0, -1.0)
+    from_near = select(narrow, half + turned * mean, distance)
+    at_near = select(narrow, torch.exp(0.5 * (fall - half * half)) / mass, K / rest)
     near, end = End(from_near, at_near), End(width - from_near, at_near * torch.exp(-fall))
     return Cut(
-        torch.where(narrow, torch.log(mass) - LOG_SQRT_2PI, log_mass + torch.log1p(-epsilon)),
+        select(narrow, torch.log(mass) - LOG_SQRT_2PI, log_mass + torch.log1p(-epsilon)),
         inside,
         narrow,
         lower,
-        torch.where(inside, 0.5 * q.square(), 0.0),
-        torch.where(narrow, mean, turned * from_near),
+        select(inside, 0.5 * q.square(), 0.0),
+        select(narrow, mean, turned * from_near),
         turned * at_near * decrease(fall),
-        torch.where(narrow, by_nodes, variance),
+        select(narrow, by_nodes, variance),
         near.distance * near.density + end.distance * end.density,
-        End(*(torch.where(lower, a, b) for a, b in zip(near, end, strict=True))),
-        End(*(torch.where(lower, b, a) for a, b in zip(near, end, strict=True))),
+        End(*(select(lower, a, b) for a, b in zip(near, end, strict=True))),
+        End(*(select(lower, b, a) for a, b in zip(near, end, strict=True))),
     )
 
 

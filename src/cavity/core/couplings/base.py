@@ -17,9 +17,11 @@ sample has several factors per unit when weights are shared over positions.
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from numbers import Integral
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -35,6 +37,24 @@ class Coupling(ABC):
     columns: int
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
+    #: How often each sample counts in sums over samples, (samples,); None: once.
+    counts: Tensor | None = None
+
+    def counting(self, counts: Tensor) -> Self:
+        """The same edges, where each sample counts that often in ``back_to_weights``: n times is as good as n copies
+        of it, and what it is told about its own inputs stays that of one."""
+        other = copy.copy(self)
+        other.counts = counts
+        return other
+
+    def counted(self, g: Tensor) -> Tensor:
+        """g of each sample (samples, …), or of each factor (factors, …), as often as it counts."""
+        if self.counts is None:
+            return g
+        counts = self.counts.to(g.dtype)
+        if len(g) != len(counts):
+            counts = counts.repeat_interleave(self.positions)
+        return g * counts.reshape(-1, *(1 for _ in g.shape[1:]))
 
     @property
     def positions(self) -> int:

@@ -27,7 +27,7 @@ class Constant(Coupling):
         return self._over_positions(g) @ w
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
-        return self._over_positions(g).T @ x
+        return self.counted(self._over_positions(g)).T @ x
 
     def _over_positions(self, g: Tensor) -> Tensor:
         """Σ over the positions of each unit, (samples, outputs)."""

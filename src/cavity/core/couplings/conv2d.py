@@ -77,6 +77,7 @@ class Conv2d(Coupling):
         return inputs
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        g = self.counted(g)
         shape = (self.outputs, self.input_shape[0], *self.kernel)
         filters: Tensor = conv2d_weight(  # type: ignore[no-untyped-call]
             x, shape, g, stride=self.stride, padding=self.padding

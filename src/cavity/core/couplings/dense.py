@@ -46,6 +46,7 @@ class Dense(Coupling):
         return (w_x.T @ g.T).T if len(g) <= FEW_ROWS else g @ w_x
 
     def back_to_weights(self, g: Tensor, x: Tensor, constant: float = 1.0) -> Tensor:
+        g = self.counted(g)
         fields = laid_out(g).T @ x.flatten(1)
         return torch.cat([fields, constant * g.sum(0).unsqueeze(1)], dim=1) if self.bias else fields
 

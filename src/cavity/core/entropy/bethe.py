@@ -4,75 +4,88 @@
           − Σ_kn,i [φ_in(B, A) − φ_in(B − B_k, A − A_k)]
 
 H_n = x̂_{in→k} g_{kn→i}, G_n = (x̂² + Δ)Γ − Δg² and B_k, A_k are what one factor says. ω and V are made of cavity means
-and cavity variances: the functional is one of the messages alone.
+and cavity variances: the functional is one of the messages alone. A threshold is one more edge of each factor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cavity.core.algorithms.bp import Cavities
-from cavity.core.algorithms.sums import row_chunks
-from cavity.core.channels.base import Activation
-from cavity.core.entropy.terms import Terms, factor_term, from_above, unmasked, weight_term
+from cavity.core.algorithms.bp import BP, Cavities
+from cavity.core.algorithms.sums import CACHED_EDGES, row_chunks
+from cavity.core.arithmetic import EXACT
+from cavity.core.couplings.base import Coupling
+from cavity.core.entropy.terms import LayerTerms, Part, parts, total, unmasked, weight_term
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
-from cavity.core.state import LayerState, Site, Up
+from cavity.core.state import Factor, LayerState, Site, Up
 
 
-def bethe(sites: Sequence[Site], states: Sequence[LayerState], ups: Sequence[Up], target: Target) -> Terms:
-    """The free entropy of all layers from the messages of every edge."""
-    samples, weights = torch.zeros_like(ups[0].pre.mean.flatten(1)[:, 0]), []
-    below: Preactivation | None = None
-    for site, state, up, message in zip(sites, states, ups, from_above(states, target), strict=True):
-        edges = layer_edges(site, state, up, message, below)
-        below = edges.pre
-        samples = samples + factor_term(site.channel, message, below) - edges.overlap
-        weights.append(weight_term(site.prior, state))
-    return Terms(samples, torch.stack(weights))
+def edges(coupling: Coupling, samples: int) -> int:
+    """How many edges a layer has: weights times samples times positions."""
+    return coupling.outputs * coupling.columns * coupling.positions * samples
+
+
+def layer_edges(
+    site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None
+) -> LayerTerms:
+    """What one layer adds, but for φ, edge by edge; ``below`` is (ω, V) of the units that the inputs come from."""
+    factor = Factor(site.channel, message, up.pre, site.channel.response(message, up.pre))
+    found = [_edges(part, up, factor, below) for part in parts(site, state, up.inputs)]
+    omega, V, overlap = (total(sums) for sums in zip(*found, strict=True))
+    coupling = site.coupling
+    pre = Preactivation(coupling.preactivations(omega), coupling.preactivations(V).clamp_min(VARIANCE_FLOOR))
+    weights = total([weight_term(part.site.prior, part.state) for part in parts(site, state, up.inputs)])
+    return LayerTerms(pre, -overlap.reshape(-1, coupling.positions).sum(dim=1), weights)
 
 
 class Edges(NamedTuple):
-    """(ω, V) from the cavities of one layer, and what its edges count twice, (samples,)."""
+    """Of the edges of one coupling: their part of the cavity ω and V (factors, outputs), and what they count twice
+    (factors,)."""
 
-    pre: Preactivation
+    omega: Tensor
+    V: Tensor
     overlap: Tensor
 
 
-def layer_edges(site: Site, state: LayerState, up: Up, message: Fields | Target, below: Preactivation | None) -> Edges:
-    """All edges of one layer, some factors at a time; ``below`` is (ω, V) of the layer that the inputs come from."""
-    coupling, cavities = site.coupling, state.memory
-    assert isinstance(cavities, Cavities)
-    response = Response(*(coupling.factors(t).unsqueeze(2) for t in site.channel.response(message, up.pre)))
-    weights, inputs = _WeightEdges(site, state, up, response), _InputEdges(site, state, up, response, below)
-    rows_of = cavities.weights.new_empty
-    omega, V, overlap = rows_of(cavities.weights.shape[:2]), rows_of(cavities.weights.shape[:2]), []
-    for rows in row_chunks(len(omega), cavities.weights[0].numel()):
+def _edges(part: Part, up: Up, factor: Factor, below: Preactivation | None) -> Edges:
+    """All edges of one coupling, some factors at a time."""
+    coupling, cavities = part.site.coupling, _cavities(part, up, factor)
+    response = Response(*(coupling.factors(t).unsqueeze(2) for t in factor.response))
+    weights, inputs = _WeightEdges(part, response), _InputEdges(part, response, below)
+    found = []
+    for rows in row_chunks(len(cavities.weights), cavities.weights[0].numel(), CACHED_EDGES):
         (m, sigma), doubled = weights.without(cavities.to_weights[rows], rows)
         (x, delta), doubled_inputs = inputs.without(cavities.to_inputs[rows], rows)
         assert sigma is not None
-        omega[rows] = (m * x).sum(dim=2)
-        V[rows] = (sigma * x.square()).sum(dim=2)
+        V = (sigma * x.square()).sum(dim=2)
         if delta is not None:
-            V[rows] += ((m.square() + sigma) * delta).sum(dim=2)
-        overlap.append(doubled + doubled_inputs)
-    pre = Preactivation(coupling.preactivations(omega), coupling.preactivations(V).clamp_min(VARIANCE_FLOOR))
-    return Edges(pre, torch.cat(overlap).reshape(-1, coupling.positions).sum(dim=1))
+            V = V + ((m.square() + sigma) * delta).sum(dim=2)
+        found.append(Edges((m * x).sum(dim=2), V, doubled + doubled_inputs))
+    return Edges(*map(torch.cat, zip(*found, strict=True)))
+
+
+def _cavities(part: Part, up: Up, factor: Factor) -> Cavities:
+    """The messages of every edge. BPI keeps none; in its first iteration BP sends the same."""
+    site, state, inputs = part
+    if state.memory is None:
+        below = None if site.below is None else up.below
+        return BP().down(site, state, up._replace(inputs=inputs, below=below), factor, EXACT, True).memory  # type: ignore[no-any-return]
+    assert isinstance(state.memory, Cavities)
+    return state.memory
 
 
 class _WeightEdges:
     """m_{ki→n}, σ_{ki→n} and ψ(h, λ) − ψ(h − H_n, λ − G_n)."""
 
-    def __init__(self, site: Site, state: LayerState, up: Up, response: Response) -> None:
-        coupling = site.coupling
-        self.prior, self.state = site.prior, state
-        self.full = site.prior.value(state.natural)
-        if site.prior.uses_precision:
-            x, delta = up.inputs
+    def __init__(self, part: Part, response: Response) -> None:
+        site, self.state, (x, delta) = part
+        coupling, self.prior = site.coupling, site.prior
+        self.full = self.prior.value(self.state.natural)
+        if self.prior.uses_precision:
             spread = torch.zeros_like(x) if delta is None else delta
             self.square = coupling.with_constant(coupling.gather(x.square() + spread), 1.0).unsqueeze(1)
             self.delta = coupling.with_constant(coupling.gather(spread), 0.0).unsqueeze(1)
@@ -93,13 +106,13 @@ class _WeightEdges:
 class _InputEdges:
     """x̂_{in→k}, Δ_{in→k} and φ_in(B, A) − φ_in(B − B_k, A − A_k)."""
 
-    def __init__(self, site: Site, state: LayerState, up: Up, response: Response, below: Preactivation | None) -> None:
+    def __init__(self, part: Part, response: Response, below: Preactivation | None) -> None:
+        site, state, inputs = part
         coupling = site.coupling
         self.coupling, self.below, self.moments, self.response = coupling, site.below, state.moments, response
-        self.x = coupling.with_constant(coupling.gather(up.inputs.mean), 1.0).unsqueeze(1)
+        self.x = coupling.with_constant(coupling.gather(inputs.mean), 1.0).unsqueeze(1)
         if site.below is None:
             return
-        assert isinstance(site.below, Activation)
         assert below is not None
         assert state.down is not None
         B, A = state.down
@@ -114,7 +127,6 @@ class _InputEdges:
         """For what the factors have sent, B_k (rows, outputs, columns): moments per edge and sums (rows,)."""
         if self.below is None:
             return Moments(self.x[rows], None), sent.new_zeros(len(sent))
-        assert isinstance(self.below, Activation)
         coupling, (B, A) = self.coupling, self.down
         if A is not None:
             (m, sigma), g, gamma = self.moments, self.response.gradient[rows], self.response.curvature[rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -11,12 +11,15 @@ from torch import Tensor
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.entropy.linearized import Linearized, likelihood
 from cavity.core.entropy.terms import unmasked
-from cavity.core.messages import Fields, Moments
-from cavity.core.state import LayerState, Rule, Site
-from cavity.core.sweep import iterate
+from cavity.core.messages import Moments, Preactivation
+from cavity.core.state import LayerState, Rule, Site, Up, largest_move
+from cavity.core.sweep import Iteration, iterate
 
 #: How often message passing is tried again with more damping.
 RETRIES = 2
+
+#: ``core.sweep.iterate``, or a way to run the same.
+Iterate = Callable[..., Iteration]
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,10 @@ class FixedPoint:
     """Where message passing has come to."""
 
     states: tuple[LayerState, ...]
+    #: (ω, V) of each layer in the last iteration.
+    pres: tuple[Preactivation, ...]
     iterations: int
-    #: Largest |m_new − m_old| of a weight in the last iteration; NaN if a message is not finite.
+    #: Largest |m_new − m_old| of a weight or threshold in the last iteration; NaN if a message is not finite.
     change: float
     #: Variances, gains and weights that needed a floor in the last iteration.
     clamped: int
@@ -36,12 +41,24 @@ class FixedPoint:
         return self.change <= self.tolerance
 
 
-def prior_state(site: Site, natural: Fields, state: LayerState, damping: float) -> LayerState:
-    """A layer that holds the prior ``natural`` and has seen nothing."""
-    m, sigma = site.prior.moments(natural)
+def prior_state(site: Site, state: LayerState, damping: float) -> LayerState:
+    """A layer whose prior is the (h, λ) of ``state``, and which has seen nothing."""
+    m, sigma = site.prior.moments(state.natural)
     assert sigma is not None
-    moments = Moments(unmasked(m, state.mask), unmasked(sigma, state.mask))
-    return LayerState(natural, moments, state.mask, state.columns).begin(Rule(damping=damping))
+    moments, threshold, rule = (
+        Moments(unmasked(m, state.mask), unmasked(sigma, state.mask)),
+        None,
+        Rule(damping=damping),
+    )
+    if site.threshold is not None and state.threshold is not None:
+        threshold = prior_state(site.threshold, state.threshold, damping)
+    known = LayerState(state.natural, moments, state.mask, state.columns, threshold, state.scale)
+    return known.begin(rule._replace(threshold=rule))
+
+
+def prior_states(sites: Sequence[Site], states: Sequence[LayerState], damping: float) -> list[LayerState]:
+    """``prior_state`` of all layers."""
+    return [prior_state(site, state, damping) for site, state in zip(sites, states, strict=True)]
 
 
 def with_cavities(sites: Sequence[Site]) -> tuple[Site, ...]:
@@ -59,19 +76,16 @@ def fixed_point(
     y: Tensor,
     iterations: int,
     tolerance: float,
+    iterate: Iterate = iterate,
 ) -> FixedPoint:
     """Iterate from ``states``, which have begun, on inputs x (samples, *input_shape) and labels y."""
-    sites, states, done, change, clamped = with_cavities(sites), list(states), 0, float("inf"), 0
+    sites, done, change = with_cavities(sites), 0, math.inf
     while done < iterations and change > tolerance:
         done += 1
-        learnt = iterate(algorithm, sites, states, x, y, remember=True).learnt
-        moves = [
-            (new.moments.mean - old.moments.mean).abs().max() for old, new in zip(states, learnt.states, strict=True)
-        ]
-        # max() of Python would drop a NaN.
-        change = float(sum(moves) if any(move != move for move in moves) else max(moves))
-        states, clamped = learnt.states, int(learnt.clamped)
-    return FixedPoint(tuple(states), done, change, clamped, tolerance)
+        learnt, pres = iterate(algorithm, sites, states, x, y, remember=True)
+        change = float(largest_move(states, learnt.states))
+        states = learnt.states
+    return FixedPoint(tuple(states), tuple(pres), done, change, int(learnt.clamped), tolerance)
 
 
 def steady_point(
@@ -82,20 +96,35 @@ def steady_point(
     y: Tensor,
     iterations: int,
     tolerance: float,
+    iterate: Iterate = iterate,
 ) -> FixedPoint:
     """``fixed_point``; where it has not converged, again from the prior with half the step, 1 − α, up to RETRIES
     times."""
-    point = fixed_point(algorithm, sites, states, x, y, iterations, tolerance)
+    point = fixed_point(algorithm, sites, states, x, y, iterations, tolerance, iterate)
     damping = states[0].rule.damping
     for _ in range(RETRIES):
         if point.converged or math.isnan(point.change):
             break
         damping = 0.5 * (1 + damping)
-        again = [_restarted(site, state, damping) for site, state in zip(sites, point.states, strict=True)]
-        point = fixed_point(algorithm, sites, again, x, y, iterations, tolerance)
+        again = prior_states(sites, [_before(state) for state in point.states], damping)
+        point = fixed_point(algorithm, sites, again, x, y, iterations, tolerance, iterate)
     return point
 
 
-def _restarted(site: Site, state: LayerState, damping: float) -> LayerState:
+def _before(state: LayerState) -> LayerState:
+    """The state with the (h, λ) that message passing began with."""
     assert state.start is not None
-    return prior_state(site, state.start, state, damping)
+    threshold = None if state.threshold is None else _before(state.threshold)
+    return state._replace(natural=state.start, threshold=threshold)
+
+
+def last_ups(sites: Sequence[Site], states: Sequence[LayerState], pres: Sequence[Preactivation], x: Tensor) -> list[Up]:
+    """What the way up has left at each layer, from the (ω, V) that were kept: no sum over edges is taken again."""
+    ups: list[Up] = []
+    below: Preactivation | None = None
+    for site, state, pre in zip(sites, states, pres, strict=True):
+        pooled = below if below is None or site.pooling is None else site.pooling.up(below)
+        inputs = Moments(x, None) if pooled is None or site.below is None else site.below.moments(state.down, pooled)
+        ups.append(Up(inputs, pre, pooled, pre.mean.new_zeros(()), below))
+        below = pre
+    return ups

@@ -30,6 +30,9 @@ EXPERIMENTS: dict[str, str] = {
         "point-wise and Bayesian error with ten classes: what rho and damping make the Bayesian one reliably better"
     ),
     "continual": "six permuted MNIST tasks in sequence: BP and BinaryNet",
+    "permuted-stream": (
+        "a long stream of permuted MNIST tasks, one epoch each, without task boundaries: what is kept of the last ones"
+    ),
     "argmax-versions": "the paper's two argmax outputs and the exact one",
     "local-energy": "training error against the fraction of flipped weights",
     "polarization": "polarisation and overlaps of each layer beside the errors",
@@ -67,11 +70,28 @@ class Request:
     seeds: int | None = None
     epochs: int | None = None
     datasets: tuple[str, ...] | None = None
+    #: Of all cells, only those of these methods.
+    methods: tuple[str, ...] | None = None
+    #: For the experiments that have them.
+    hidden: int | None = None
+    tasks: int | None = None
+    memory: float | None = None
 
     def size(self, sizes: Mapping[str, Size]) -> Size:
-        """The size of the scale, with the user's changes."""
+        """The size of the scale, with the user's changes; ValueError for one that the experiment does not have."""
         given: dict[str, Any] = {"seeds": self.seeds, "epochs": self.epochs, "datasets": self.datasets}
-        return replace(sizes[self.scale], **{name: value for name, value in given.items() if value is not None})
+        size = sizes[self.scale]
+        wanted: dict[str, Any] = {"tasks": self.tasks, "memory": self.memory}
+        if self.hidden is not None and "widths" in size.options:
+            wanted["widths"] = (self.hidden,)
+        else:
+            given["width"] = self.hidden
+        changes = {name: value for name, value in wanted.items() if value is not None}
+        for name in changes:
+            if name not in size.options:
+                raise ValueError(f"this experiment has no --{name}")
+        values = {name: value for name, value in given.items() if value is not None}
+        return replace(size, **values, options={**size.options, **changes})
 
 
 def smoke(*, two_class: bool = False, epochs: int = 2, width: int = 21, **options: Any) -> Size:

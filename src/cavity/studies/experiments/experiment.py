@@ -92,7 +92,14 @@ class Experiment:
 
     def cells(self, request: Request) -> list[Cell]:
         points = self.grid(request.size(self.sizes))
-        return [Cell(label, setup, request.scale, options) for label, setup, options in points]
+        cells = [Cell(label, setup, request.scale, options) for label, setup, options in points]
+        if request.methods is None:
+            return cells
+        there = {cell.setup.method for cell in cells}
+        for method in request.methods:
+            if method not in there:
+                raise ValueError(f"{self.name} has no method {method!r}{nearest(method, tuple(there))}")
+        return [cell for cell in cells if cell.setup.method in request.methods]
 
 
 def find(name: str) -> Experiment:

@@ -31,6 +31,9 @@ COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
     "sgd": "#1c2430",
     "adam": LIGHT[7],
     "ebp": LIGHT[4],
+    "bayesbinn": LIGHT[5],
+    "ewc": LIGHT[6],
+    "metaplastic": "peru",
 }
 #: Axes with ticks at integers.
 COUNTED = ("epoch", "task")

@@ -26,12 +26,21 @@ from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
-BASELINES = {"binarynet": "BinaryNet", "binarynet-adam": "BinaryNet (Adam)", "sgd": "SGD", "adam": "Adam", "ebp": "EBP"}
+BASELINES = {
+    "binarynet": "BinaryNet",
+    "binarynet-adam": "BinaryNet (Adam)",
+    "sgd": "SGD",
+    "adam": "Adam",
+    "ebp": "EBP",
+    "bayesbinn": "BayesBiNN",
+    "ewc": "EWC",
+    "metaplastic": "metaplastic",
+}
 #: What methods are called in tables and figures: all algorithms, and the baselines.
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
-LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None}
+LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None, "memory": None}
 #: What is kept of every epoch, and with how many digits after the point.
 CURVES = {
     "train_error": 3,
@@ -52,7 +61,7 @@ class Setup:
     ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
     to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in. With
     another ``recipe`` than the paper's the messages choose the numbers of the update, and none of them counts;
-    ``schedule`` is that of a baseline's learning rate.
+    ``schedule`` is that of a baseline's learning rate. ``memory`` is for streams, in samples.
     """
 
     method: str
@@ -73,6 +82,7 @@ class Setup:
     last_evidence: float = 1.0
     recipe: str = PAPER.name
     schedule: str | None = None
+    memory: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -133,16 +143,24 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
             raise ValueError(f"EBP has no density or init, got density {setup.density} and init {setup.init}")
         expectation = baselines.ExpectationBackpropagation(*sizes, weights=setup.weights, seed=seed)
         return baselines.ExpectationTrainer(expectation, seed)
+    units: dict[str, Any] = {"activation": setup.activation, "density": setup.density, "seed": seed}
+    rule: dict[str, Any] = {"lr": setup.lr, "schedule": setup.schedule, "seed": seed}
+    if method == "bayesbinn":
+        return baselines.BayesBiNNTrainer(baselines.BayesBinaryNet(*sizes, **units), **rule)
+    if method == "ewc":
+        return baselines.ElasticTrainer(baselines.BinaryNet(*sizes, **units), **rule)
+    if method == "metaplastic":
+        return baselines.MetaplasticTrainer(baselines.BinaryNet(*sizes, **units), **rule)
     optimizer = "adam" if method.endswith("adam") else "sgd"
     if method.startswith("binarynet"):
-        binary = baselines.BinaryNet(*sizes, density=setup.density, seed=seed)
-        return baselines.BinaryNetTrainer(binary, optimizer, lr=setup.lr, schedule=setup.schedule, seed=seed)
-    plain = baselines.Perceptron(*sizes, activation=setup.activation, density=setup.density, seed=seed)
-    return baselines.PerceptronTrainer(plain, optimizer, lr=setup.lr, schedule=setup.schedule, seed=seed)
+        return baselines.BinaryNetTrainer(baselines.BinaryNet(*sizes, **units), optimizer, **rule)
+    return baselines.PerceptronTrainer(baselines.Perceptron(*sizes, **units), optimizer, **rule)
 
 
 def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
     same = ["hidden", "weights", "activation", "density", "init", "seed"]
+    if setup.memory is not None:
+        same.append("memory")
     if setup.recipe != PAPER.name:
         config = Config(algorithm=setup.method, recipe=setup.recipe, **{name: getattr(setup, name) for name in same})
         return build_trainer(config, build_network(config, inputs, outputs))

@@ -45,6 +45,7 @@ def hold_out(dataset: Dataset, samples: int, seed: int) -> Dataset:
 def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dict[str, Any]:
     """Train one trial, telling of each epoch, until the epochs are over or the parent says no; returns the last message
     about it."""
+    from cavity.runs.noise import following
     from cavity.runs.training import make_trainer
     from cavity.training.callbacks import OnEpoch
     from cavity.training.trainer import NonFiniteField
@@ -66,7 +67,7 @@ def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dic
             validation=(dataset.x_test, dataset.y_test),
             batch_size=config.batch_size,
             evaluate_every=config.evaluate_every or 1,
-            callbacks=[OnEpoch(on_epoch)],
+            callbacks=[*following(trainer.net, dataset.x_train, dataset.y_train), OnEpoch(on_epoch)],
         )
     except Exception as error:
         diverged = isinstance(error, NonFiniteField)

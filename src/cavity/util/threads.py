@@ -1,0 +1,51 @@
+"""How many threads a piece of work is given: one if it is small, and never more than there are free processors.
+
+A thread that waits for another which the system has not scheduled spins. Beside other busy processes a fit of a small
+table has been seen to take ten times as long with two threads as with one. The setting is torch's own, for as long as
+the work takes, and what it was before is the most.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cavity.util.regular import read_regular
+
+#: Products of a number and a weight in one call, below which a second thread costs more than it brings.
+WORTH_A_THREAD = 3e7
+
+
+def free_processors() -> int:
+    """Processors that this process may use and no other runs on now, one at least. Where the system does not say what
+    is running, those it may use."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    try:
+        running = int(read_regular("/proc/loadavg").split()[3].partition(b"/")[0])
+    except (OSError, ValueError, IndexError):
+        return mine
+    # This process is one of those that run.
+    return max(1, mine - (running - 1))
+
+
+def threads_for(products: float, most: int, free: int) -> int:
+    """Threads for calls of so many ``products``, of ``most`` allowed and ``free`` processors."""
+    return max(1, min(most, free, 1 + int(products / WORTH_A_THREAD)))
+
+
+@contextmanager
+def suited(products: float) -> Iterator[None]:
+    """Gives torch as many threads as calls of so many ``products`` are worth; afterwards it has those it had."""
+    import torch
+
+    before = torch.get_num_threads()
+    wanted = 1 if before == 1 or products < WORTH_A_THREAD else threads_for(products, before, free_processors())
+    if wanted == before:
+        yield
+        return
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

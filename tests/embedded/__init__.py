@@ -1,0 +1,1 @@
+"""Exported networks on emulated boards."""
