@@ -150,11 +150,13 @@ def _messages(
     """What one coupling of a layer sends, where ``response`` is what its factors answer."""
     below, m = site.below, state.moments.mean
     on_weights, on_inputs = site.prior.uses_precision, below is not None and below.uses_precision
-    shown = positive_part(response) if site.fisher and response is not None else response
+    # Where no precision is sent there is none to keep positive, and Γ⁺ in AMP's mΣx̂²Γ would make weights certain.
+    projected = site.fisher and (on_weights or on_inputs)
+    shown = positive_part(response) if projected and response is not None else response
     factor = Factor(site.channel, message, up.pre, shown)
     B, H, memory = algorithm.down(site, state, up, factor, arithmetic, remember)
     G = A = None
-    if site.fisher and (on_weights or on_inputs):
+    if projected:
         assert response is not None
         gamma, lack = factor.response.curvature, lacking(algorithm, site, response)
         if on_weights:
