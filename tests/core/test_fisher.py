@@ -41,6 +41,32 @@ def test_no_precision_is_negative(algorithm, channel):
     assert float(fisher.down.precision.min()) >= 0
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_messages_without_precisions_are_the_algorithms_own(algorithm):
+    """±1 weights between sign units: Γ is negative in places, and Γ⁺ would be another message."""
+    m, x = normal(OUTPUTS, INPUTS, seed=1).tanh(), normal(SAMPLES, INPUTS, seed=2).tanh()
+    pre = Preactivation(normal(SAMPLES, OUTPUTS, seed=5), 0.1 + normal(SAMPLES, OUTPUTS, seed=6).square())
+    below = Preactivation(normal(SAMPLES, INPUTS, seed=7), torch.ones(SAMPLES, INPUTS, dtype=torch.float64))
+    message = Fields(3 * normal(SAMPLES, OUTPUTS, seed=8), None)
+    state = LayerState(Fields(m.atanh(), None), Moments(m, 1 - m.square()))
+    up = Up(Moments(x, 1 - x.square()), pre, below, torch.zeros(()))
+    assert float(cavity.Sign().response(message, pre).curvature.min()) < 0
+    paper, fisher = (
+        layer_down(
+            ALGORITHMS[algorithm](),
+            Site(cavity.Dense(INPUTS, OUTPUTS), cavity.Binary(), cavity.Sign(), cavity.Sign(), projected),
+            state,
+            up,
+            message,
+            EXACT,
+            False,
+        )
+        for projected in (False, True)
+    )
+    assert torch.equal(paper.fields.field, fisher.fields.field)
+    assert torch.equal(paper.down.field, fisher.down.field)
+
+
 @pytest.mark.parametrize("algorithm", ["mf", "amp"])
 def test_the_message_is_the_factor_linearised_at_the_mean(algorithm):
     """H = D + mG with D = Σ x̂ g and G = Σ x̂² Γ⁺, and likewise B and A."""
