@@ -29,7 +29,7 @@ EXPERIMENTS: dict[str, str] = {
     "bayesian-multiclass": (
         "point-wise and Bayesian error with ten classes: what rho and damping make the Bayesian one reliably better"
     ),
-    "continual": "six permuted MNIST tasks in sequence: BP and BinaryNet",
+    "continual": "six permuted MNIST tasks in sequence: BP, BinaryNet, and MF with a memory",
     "permuted-stream": (
         "a long stream of permuted MNIST tasks, one epoch each, without task boundaries: what is kept of the last ones"
     ),

@@ -32,15 +32,13 @@ from cavity.training.recipes import ANNEALED
 from cavity.training.trainer import Trainer
 
 GATED = "relative-gate"
-#: Method and activation, the most important first; baselines have sign units.
+RIVALS = ("binarynet", "binarynet-adam", "bayesbinn", "ewc", "metaplastic")
+#: Method and activation, the most important first. Rivals have their own gate: one of theirs is 1 where |z| > √N.
 METHODS = (
     ("mf", GATED),
     ("mf", "sign"),
-    ("binarynet", "sign"),
-    ("binarynet-adam", "sign"),
-    ("bayesbinn", "sign"),
-    ("ewc", "sign"),
-    ("metaplastic", "sign"),
+    *((rival, "sign") for rival in RIVALS),
+    *((rival, "gate") for rival in RIVALS),
 )
 #: What is told of the ends of tasks, and of how many of their samples.
 TOLD, TOLD_SAMPLES = ("ewc",), 10_000
@@ -63,12 +61,12 @@ def grid(size: Size) -> Grid:
                 # What a run counts as epochs are its tasks.
                 setup = Setup(method, dataset, (size.width,), tasks, seed, activation=activation, samples=size.samples)
                 if method == "mf":
-                    setup = setup.replace(recipe=ANNEALED.name, memory=memory * _samples(setup))
+                    setup = setup.replace(recipe=ANNEALED.name, memory=memory * task_samples(setup))
                 label = f"{dataset}-{tasks}-tasks-{size.width}-{method}-{activation}"
                 yield label, setup, {"tasks": tasks, "memory": memory if method == "mf" else None}
 
 
-def _samples(setup: Setup) -> int:
+def task_samples(setup: Setup) -> int:
     """Training samples of a task."""
     return setup.samples[0] if setup.samples is not None else TASK_SAMPLES[setup.dataset]
 
@@ -175,7 +173,7 @@ def _runs(records: Records) -> dict[str, list[Record]]:
 
 def _title(cell: Cell) -> str:
     setup, memory = cell.setup, cell.options["memory"]
-    kind = f", {setup.activation}" if memory is not None else ""
+    kind = f", {setup.activation}" if memory is not None or setup.activation != "sign" else ""
     held = f", memory {memory:g}" if memory is not None else ""
     return f"{TITLES[setup.method]}{kind}{held}, {cell.options['tasks']} × {setup.hidden[0]} units"
 
@@ -214,7 +212,7 @@ def plot(records: Records) -> Figure:
     figure, (ages, news) = sheet("A stream of permuted tasks, one epoch each", records, 2)
     for title, chosen in _runs(records).items():
         setup = chosen[0].cell.setup
-        gated = setup.activation == GATED
+        gated = setup.activation != "sign"
         style: dict[str, Any] = {"color": COLOURS[setup.method], "linestyle": "-" if gated else "--"}
         last = [_curve(record, "last")[::-1] for record in chosen]
         band(ages, last, f"_{title}", x=range(len(last[0])), **style)
