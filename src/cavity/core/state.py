@@ -97,7 +97,7 @@ class LayerState(NamedTuple):
     #: (B, A) that the layer sent to its inputs in the iteration before.
     down: Fields | None = None
     #: What the algorithm remembers of the iteration before.
-    memory: Any = None
+    previous: Any = None
     #: e of the iteration before.
     rate: Tensor | float = 1.0
     rule: Rule = Rule()
@@ -105,7 +105,7 @@ class LayerState(NamedTuple):
     def begin(self, rule: Rule) -> LayerState:
         """The state at the start of a mini-batch: no message has been sent yet."""
         threshold = None if self.threshold is None else self.threshold.begin(rule.threshold or Rule())
-        return self._replace(start=self.natural, down=None, memory=None, rule=rule, threshold=threshold)
+        return self._replace(start=self.natural, down=None, previous=None, rule=rule, threshold=threshold)
 
     def reinforced(self, r: float) -> LayerState:
         """The state with that internal reinforcement."""

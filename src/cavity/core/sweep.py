@@ -28,7 +28,7 @@ class LayerDown(NamedTuple):
 
     fields: Fields
     down: Fields | None
-    memory: Any
+    previous: Any
     floored: Tensor | None
     threshold: LayerDown | None = None
     #: (B, A) on the units of the layer below, where a pool is between them and the inputs.
@@ -154,7 +154,7 @@ def _messages(
     projected = site.fisher and (on_weights or on_inputs)
     shown = positive_part(response) if projected and response is not None else response
     factor = Factor(site.channel, message, up.pre, shown)
-    B, H, memory = algorithm.down(site, state, up, factor, arithmetic, remember)
+    B, H, previous = algorithm.down(site, state, up, factor, arithmetic, remember)
     G = A = None
     if projected:
         assert response is not None
@@ -169,12 +169,12 @@ def _messages(
     if site.bare and site.prior.polarizes:
         H, G = bare_gradient(site, up.inputs.mean, factor.gradient)
     if below is None:
-        return LayerDown(Fields(H, G), None, memory, None)
+        return LayerDown(Fields(H, G), None, previous, None)
     assert B is not None
     assert up.below is not None
     shape = up.inputs.mean.shape
     down = Fields(B.reshape(shape), None if A is None else A.reshape(shape))
-    return LayerDown(Fields(H, G), down, memory, below.clamped(down, up.below))
+    return LayerDown(Fields(H, G), down, previous, below.clamped(down, up.below))
 
 
 def sweep_down(
@@ -220,6 +220,6 @@ def _learnt(site: Site, state: LayerState, down: LayerDown) -> tuple[LayerState,
         site.prior, state.rule, state.mask, state.start, state.natural, down.fields, state.moments, state.scale
     )
     new = state._replace(
-        natural=after.natural, moments=after.moments, down=down.down, memory=down.memory, rate=after.rate
+        natural=after.natural, moments=after.moments, down=down.down, previous=down.previous, rate=after.rate
     )
     return new, after

@@ -111,8 +111,8 @@ class Annealed(Plan):
             kappa, rho = self.cold, self.growth ** (1 / max(1.0, self.quench * steps))
         rules = []
         horizon = None if epoch_steps is None else scalar(self.count * epoch_steps)
-        memory = None if epoch_steps is None else scalar(THRESHOLD_COUNT * epoch_steps)
-        threshold = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, memory, THRESHOLD_PRECISION)
+        kept = None if epoch_steps is None else scalar(THRESHOLD_COUNT * epoch_steps)
+        threshold = Rule(scalar(1.0), scalar(self.kappa * max(s, self.floor)), True, kept, THRESHOLD_PRECISION)
         for number, prior in enumerate(priors):
             if not prior.polarizes:
                 rate = scalar(annealed)

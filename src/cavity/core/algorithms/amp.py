@@ -51,7 +51,7 @@ class AMP(Algorithm):
     def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
         apply, (m, sigma), (x, delta) = site.coupling.apply, state.moments, inputs
         omega = apply(m, x)
-        before: Previous | None = state.memory
+        before: Previous | None = state.previous
         if before is None:
             return omega
         assert sigma is not None
@@ -70,7 +70,7 @@ class AMP(Algorithm):
         gamma = factor.response.curvature if site.channel.elementwise else None
         c = [g] if gamma is None else [g, gamma]
         B, H = products(site.coupling, c, m, x, 1.0, site.below is not None, arithmetic.half)
-        if state.memory is not None:
+        if state.previous is not None:
             B = None if B is None else B - self._onsager_inputs(site, state, up, g, gamma)
             H = H - self._onsager_weights(site, state, up, g, gamma)
         return Down(B, H, Previous(g, x, m) if remember else None)
@@ -78,7 +78,7 @@ class AMP(Algorithm):
     def _onsager_inputs(self, site: Site, state: LayerState, up: Up, g: Tensor, gamma: Tensor | None) -> Tensor:
         """x̂' Σ_k σ g' (g + x̂ m Γ), (samples, *input_shape)."""
         back, (m, sigma) = site.coupling.back_to_inputs, state.moments
-        before: Previous = state.memory
+        before: Previous = state.previous
         assert sigma is not None
         sigma = state.rate * sigma
         inner = back(sigma, before.g * g)
@@ -91,7 +91,7 @@ class AMP(Algorithm):
     ) -> Tensor | float:
         """m' Σ_n Δ g' (g + m x̂ Γ), (outputs, columns); 0 where the inputs are known."""
         back, m, (x, delta) = site.coupling.back_to_weights, state.moments.mean, up.inputs
-        before: Previous = state.memory
+        before: Previous = state.previous
         if delta is None:
             return 0.0
         inner = back(before.g * g, delta, constant=0.0)

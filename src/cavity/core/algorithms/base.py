@@ -16,11 +16,11 @@ from cavity.core.state import Factor, LayerState, Site, Up
 
 
 class Down(NamedTuple):
-    """B on the inputs (None at the first layer, which has nobody below), H on the weights, and memory."""
+    """B on the inputs (None at the first layer, which has nobody below), H on the weights, and what to remember."""
 
     inputs: Tensor | None
     weights: Tensor
-    memory: Any = None
+    previous: Any = None
 
 
 class Algorithm(ABC):

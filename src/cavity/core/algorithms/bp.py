@@ -52,7 +52,7 @@ class BP(Algorithm):
         return len(Cavities._fields) * samples * sum(edges)
 
     def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
-        cavities: Cavities | None = state.memory
+        cavities: Cavities | None = state.previous
         if cavities is None:
             return site.coupling.apply(state.moments.mean, inputs.mean)
         omega = cavities.weights.new_empty(cavities.weights.shape[:2])
@@ -66,11 +66,11 @@ class BP(Algorithm):
         self, site: Site, state: LayerState, up: Up, factor: Factor, arithmetic: Arithmetic, remember: bool
     ) -> Down:
         coupling, m = site.coupling, state.moments.mean
-        if state.memory is None and not remember:
+        if state.previous is None and not remember:
             B, H = cavity_sums(site, factor, m, up.inputs.mean, arithmetic, state.columns)
             return Down(B, H)
         edges = _Edges(site, state, up.inputs, up.below)
-        cavities = _fresh(m, len(edges.x)) if state.memory is None else state.memory
+        cavities = _fresh(m, len(edges.x)) if state.previous is None else state.previous
         by_edge = _Uncoupled(factor, coupling) if site.channel.elementwise else _Coupled(factor, coupling)
         B_rows, H = torch.empty_like(edges.x), torch.zeros_like(m)
         often = coupling.counted(torch.ones_like(edges.x[:, :1])).unsqueeze(2)

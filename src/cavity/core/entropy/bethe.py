@@ -71,11 +71,11 @@ def _edges(part: Part, up: Up, factor: Factor, below: Preactivation | None) -> E
 def _cavities(part: Part, up: Up, factor: Factor) -> Cavities:
     """The messages of every edge. BPI keeps none; in its first iteration BP sends the same."""
     site, state, inputs = part
-    if state.memory is None:
+    if state.previous is None:
         below = None if site.below is None else up.below
-        return BP().down(site, state, up._replace(inputs=inputs, below=below), factor, EXACT, True).memory  # type: ignore[no-any-return]
-    assert isinstance(state.memory, Cavities)
-    return state.memory
+        return BP().down(site, state, up._replace(inputs=inputs, below=below), factor, EXACT, True).previous  # type: ignore[no-any-return]
+    assert isinstance(state.previous, Cavities)
+    return state.previous
 
 
 class _WeightEdges:

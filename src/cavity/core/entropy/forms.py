@@ -49,7 +49,7 @@ def free_entropy(
     for site, state, up, message in zip(sites, states, ups, told, strict=True):
         below = below if below is None or site.pooling is None else site.pooling.up(below)
         if isinstance(algorithm, AMP):
-            found = expanded_layer(site, state, up, state.memory.g, up.pre.mean)
+            found = expanded_layer(site, state, up, state.previous.g, up.pre.mean)
         elif edges(site.coupling, len(x)) > exact_edges:
             found = expanded_layer(site, state, _above(site, state, up, below), site.channel.gradient(message, up.pre))
         else:
