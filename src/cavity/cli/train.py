@@ -26,6 +26,7 @@ from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError
 from cavity.runs.config import Config
 from cavity.runs.options import value_types
+from cavity.util.text import shown_lines
 
 if TYPE_CHECKING:
     from cavity.runs.session import Session
@@ -219,9 +220,11 @@ def _display(session: Session) -> Any:
     from cavity.training.display import LiveDisplay, PlainDisplay
 
     console, config = Console(markup=False, highlight=False), session.run.config
-    say(f"{Path(config.dataset).name}: {describe(session)}")
+    words = f"{Path(config.dataset).name}: {describe(session)}"
     if console.is_terminal:
+        console.print(shown_lines(words))  # which wraps at words
         return LiveDisplay(console, config.epochs, session.steps_per_epoch)
+    say(words)
     return PlainDisplay(console, config.epochs)
 
 
