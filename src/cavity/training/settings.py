@@ -28,8 +28,8 @@ def checked_network(net: object) -> Network:
     if hasattr(net, "fit"):
         raise TypeError(f"net must be a cavity.Network, got {what}, which trains itself: call its fit")
     raise TypeError(
-        f"net must be a cavity.Network, got {what}: make one, e.g. by cavity.mlp(64, (201,), 10); modules of torch have "
-        "no posterior to pass messages about"
+        f"net must be a cavity.Network, got {what}: make one, e.g. by cavity.mlp(64, (201,), 10); modules of "
+        "torch have no posterior to pass messages about"
     )
 
 
