@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow embedded docs clean
+.PHONY: help demo test slow embedded docs dist clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -32,6 +32,13 @@ embedded: $(VENV)/dev.stamp  ## exported C on emulated boards; installs compiler
 docs: $(VENV)/docs.stamp  ## the documentation site, into site/; its code blocks are run by `make test`
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+dist: $(VENV)/dist.stamp  ## wheels and source into dist/, checked, and installed into empty environments
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist --wheel packaging/runtime
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python scripts/check_dist.py dist
+
 clean:  ## remove .venv, caches and build output
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -50,4 +57,9 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt
 $(VENV)/docs.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e ".[docs]"
+	@touch $(VENV)/runtime.stamp $@
+
+$(VENV)/dist.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e ".[dist]"
 	@touch $(VENV)/runtime.stamp $@

@@ -113,3 +113,16 @@ def test_predict_says_what_is_wrong(run, capsys, tmp_path):
     assert "none.csv: there is no such file" in capsys.readouterr().err
     assert main(["predict", str(run.path)]) == 2
     assert "--out" in capsys.readouterr().err
+
+
+def test_predictions_are_overwritten_by_force_alone(run, tmp_path, capsys):
+    """The rule of export and train, checked before anything is computed."""
+    out = tmp_path / "p.csv"
+    out.write_text("mine\n")
+    assert main(["predict", str(run.path), "--out", str(out)]) == 2
+    assert "p.csv already exists: choose another name, or overwrite it with --force" in capsys.readouterr().err
+    assert out.read_text() == "mine\n"
+    assert main(["predict", str(run.path), "--out", str(out), "--force"]) == 0
+    assert out.read_text().startswith("sample,prediction,")
+    assert main(["predict", str(run.path), "--out", str(tmp_path / "none" / "p.csv")]) == 2
+    assert "is not a folder: create it first" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,42 @@ def test_a_parser_keeps_argparse_manners():
     assert parser.parse_args(["--number", "3"]).number == 3
     with pytest.raises(ValueError, match=r"argument --number: invalid int value: 'x' \(see cavity test --help\)"):
         parser.parse_args(["--number", "x"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_option_says_its_default(command):
+    """A flag is off unless it is given; whatever takes a value says what it is otherwise, or must be given."""
+    parser = Parser(prog=f"cavity {command}", description="text")
+    import_module(COMMANDS[command][0]).add_arguments(parser)
+    formatter = parser.formatter_class(parser.prog)
+    for action in parser._actions:
+        if action.option_strings and action.nargs != 0 and not action.required:
+            assert "default" in formatter._get_help_string(action), action.option_strings
+
+
+def test_defaults_are_written_as_they_would_be_typed():
+    parser = Parser(prog="cavity test", description="text")
+    parser.add_argument("--fractions", default=(0.5, 1e-6), help="some")
+    parser.add_argument("--seconds", type=float, default=30.0, help="time")
+    parser.add_argument("--size", default="paper", help="size: the paper's (default), or less")
+    text = " ".join(parser.format_help().split())
+    assert "some (default: 0.5,1e-06)" in text
+    assert "time (default: 30)" in text
+    assert "or less (default" not in text
+
+
+def test_dir_has_the_public_names_alone_and_they_can_be_completed():
+    program = (
+        "import cavity, rlcompleter, sys\n"
+        "import cavity.util.text\n"
+        "names = dir(cavity)\n"
+        "assert [name for name in names if name.startswith('_')] == ['__version__'], names\n"
+        "assert 'util' not in names and 'lazy' not in names and 'TYPE_CHECKING' not in names\n"
+        "assert set(cavity.__all__) < set(names) and 'packed' in names\n"
+        "assert 'torch' not in sys.modules\n"
+        "found = rlcompleter.Completer({'cavity': cavity}).attr_matches('cavity.ml')\n"
+        "assert [word.split('(')[0] for word in found] == ['cavity.mlp'], found\n"
+        "assert 'torch' in sys.modules\n"
+        "assert all(hasattr(cavity, name) for name in names)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, check=True)

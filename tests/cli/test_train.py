@@ -198,7 +198,7 @@ def test_plain_lines_show_what_was_learnt_on_the_way_where_nothing_was_measured(
     options = ["--dataset", "digits", "--hidden", "11", "--epochs", "3", "--algorithm", "mf", "--evaluate-every", "2"]
     assert main(["train", *options, "--out", str(tmp_path / "run")]) == 0
     first, second, third = [line for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
-    assert re.search(r"epoch 1/3  on the way \d+\.\d\d %  polarization", first)
+    assert re.search(r"epoch 1/3  running training error \d+\.\d\d %  polarization", first)
     assert "test " in second
     assert "test " in third
     assert [record.test_error is None for record in open_run(tmp_path / "run").records] == [True, False, False]
@@ -229,13 +229,15 @@ def test_a_second_interrupt_within_a_write_leaves_no_temporary_file(tmp_path, ca
 def test_the_live_display(tmp_path, monkeypatch):
     monkeypatch.setattr("cavity.training.display.REFRESH", 0.0)
     text = io.StringIO()
-    console = Console(file=text, force_terminal=True, width=100, markup=False, highlight=False)
+    console = Console(file=text, force_terminal=True, width=120, markup=False, highlight=False)
     session = start(tiny(), tmp_path / "run")
     with LiveDisplay(console, 3, session.steps_per_epoch) as display:
         session.fit([display])
     shown = text.getvalue()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert re.search(r"step 5/12, \d:\d\d left, on the way \d+\.\d\d %, polarization 0\.\d{3} 0\.\d{3}", plain)
+    assert re.search(
+        r"step 5/12, \d:\d\d left, running training error \d+\.\d\d %, polarization 0\.\d{3} 0\.\d{3}", plain
+    )
     assert "step 12/12, 0:00 left" in plain
     rows = [line.split() for line in plain.splitlines() if re.match(r" +\d ", line)]
     records = open_run(tmp_path / "run").records

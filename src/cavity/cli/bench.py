@@ -54,9 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         else:
             kind, metavar = TYPES.get(item.name, str), item.metadata["metavar"]
             parser.add_argument(flag, type=kind, default=item.default, metavar=metavar, help=text)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON (default: no file)")
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw time per epoch against batch size beside the paper's"
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw time per epoch against batch size beside the paper's (default: no file)",
     )
 
 

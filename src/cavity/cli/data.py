@@ -18,7 +18,11 @@ from cavity.cli.parser import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list", "get", "where"), help="what to do")
     parser.add_argument("names", metavar="NAME", nargs="*", help="data sets, for get and where")
-    parser.add_argument("--data-dir", metavar="DIR", help="folder searched first, and where downloads go")
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="folder searched first, and where downloads go (default: $CAVITY_DATA, else a cache)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

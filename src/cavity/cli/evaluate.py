@@ -30,8 +30,12 @@ NETWORKS = {"bayes": "the posterior", "point": "the most probable weights, as ex
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("--dataset", metavar="DATA", help="a data set or your own file or folder (default: the run's)")
-    parser.add_argument("--data-dir", metavar="DIR", help="folder to search first for data")
-    parser.add_argument("--label", metavar="COLUMN", help="name of the label column if DATA is a table")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folder to search first for data (default: $CAVITY_DATA, else a cache)"
+    )
+    parser.add_argument(
+        "--label", metavar="COLUMN", help="label column if DATA is a table (default: the name that the run's has)"
+    )
     parser.add_argument("--part", choices=("test", "train"), default="test", help="which samples (default: test)")
     parser.add_argument(
         "--confusion",

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError
+from cavity.util.files import FORCE_HELP, require_new_file, write_whole
 
 if TYPE_CHECKING:
     from cavity.runs.folder import Run
@@ -46,15 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="the file; for c, the header is put beside it; for arduino a folder",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite what is there")
-    parser.add_argument("--method", choices=("point", "bayes"), help="onnx only: classes, or class probabilities")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
+    parser.add_argument(
+        "--method", choices=("point", "bayes"), help="onnx only: classes (default), or class probabilities"
+    )
     parser.add_argument(
         "--prefix", metavar="NAME", help="c and arduino: what all names start with (default: the file's)"
     )
     parser.add_argument("--learn", action="store_true", help="c only: two more files with which the device learns on")
-    parser.add_argument("--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn")
     parser.add_argument(
-        "--inputs", choices=("pixels", "real"), help="what samples are, where the run does not say (images in .npz)"
+        "--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn (default: none)"
+    )
+    parser.add_argument(
+        "--inputs",
+        choices=("pixels", "real"),
+        help="what samples are, where the run does not say: images in .npz (default: what the run says)",
     )
     parser.add_argument(
         "--calibrate",
@@ -62,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a data set or file to fit the confidence on (default: the run's training set)",
     )
     parser.add_argument(
-        "--label", metavar="COLUMN", help="name of the label column if the data of --calibrate are a table"
+        "--label",
+        metavar="COLUMN",
+        help="label column if the data of --calibrate are a table (default: the name that the run's has)",
     )
     parser.add_argument(
         "--coverage",
@@ -120,11 +129,8 @@ def _columns(opened: Run, args: argparse.Namespace) -> list[Path]:
     task = opened.load_checkpoint().task
     if task is None or task.encoding is None or not task.encoding.texts:
         return []
-    from cavity.util.files import write_whole
-
     path = Path(args.out).with_suffix(".columns.json")
-    if path.exists() and not args.force:
-        raise FileExistsError(f"{path} exists: overwrite it with --force")
+    require_new_file(path, args.force)
     content = {**task.encoding.as_values(), "features": task.encoding.features}
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
     return [path]

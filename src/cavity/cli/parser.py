@@ -13,12 +13,21 @@ class UsageError(ValueError):
     """A command line that cannot be understood."""
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """The description as it is written, and every default: that of an option, unless its text has it in other words."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        text, default = action.help or "", action.default
+        if "default" in text or default in (None, argparse.SUPPRESS) or isinstance(default, bool):
+            return text
+        return f"{text} (default: {in_words(default)})"
+
+
 class Parser(argparse.ArgumentParser):
-    """No abbreviations, the text as it is written, and UsageError instead of an exit."""
+    """No abbreviations, defaults in the help, and UsageError instead of an exit."""
 
     def __init__(self, prog: str, description: str) -> None:
-        formatter = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=formatter)
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=HelpFormatter)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
@@ -32,6 +41,12 @@ class Parser(argparse.ArgumentParser):
             kind = "option" if word.startswith("-") else "argument"
             self.error(f"there is no {kind} {word}{nearest(word, known) if kind == 'option' else ''}")
         return parsed
+
+
+def in_words(default: object) -> str:
+    """A default as it would be written on the command line."""
+    values = default if isinstance(default, tuple) else (default,)
+    return ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -53,5 +68,7 @@ def add_data_changed(parser: argparse.ArgumentParser) -> None:
     """The option of all commands that measure a run on its own data."""
     kept = "original: what is left of its test set; unseen: all samples that it was not trained on"
     parser.add_argument(
-        "--data-changed", choices=("original", "unseen"), help=f"go on where the run's data have changed with {kept}"
+        "--data-changed",
+        choices=("original", "unseen"),
+        help=f"go on where the run's data have changed with {kept} (default: stop there)",
     )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError, add_data_changed
+from cavity.util.files import FORCE_HELP, require_new_file, write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,22 +30,23 @@ SUFFIXES = (".csv", ".npz")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run's folder")
     kinds = ".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them"
-    parser.add_argument("--input", metavar="FILE", help=f"{kinds}; without it, the run's own test set")
+    parser.add_argument("--input", metavar="FILE", help=f"{kinds}; default: the run's own test set")
     add_data_changed(parser)
     parser.add_argument("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     if out.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out}")
+    require_new_file(out, args.force)
     import torch
 
     from cavity.analysis.metrics import class_index
     from cavity.runs.folder import open_run
     from cavity.runs.inputs import Numbers, Samples, read_samples
     from cavity.runs.matching import find_data
-    from cavity.util.files import write_whole
 
     opened = open_run(args.run)
     net, task = opened.load_network(), opened.load_checkpoint().task

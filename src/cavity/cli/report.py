@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the page goes (default: RUN/report.html for one run, report.html here for several)",
     )
     add_data_changed(parser)
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR")
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

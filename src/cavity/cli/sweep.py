@@ -65,7 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What concerns the sweep, what can be searched, and the other options of ``Config``."""
     add = parser.add_argument
     add("--out", metavar="SWEEP", help="the sweep's folder (default: a new one below sweeps/)")
-    add("--resume", metavar="SWEEP", help="go on with a sweep; --trials changes how many trials it has")
+    add(
+        "--resume",
+        metavar="SWEEP",
+        help="go on with a sweep; --trials changes how many trials it has (default: a new sweep)",
+    )
     add("--trials", type=int, metavar="N", help=f"trials in all (default: {TRIALS})")
     add("--jobs", type=int, default=1, metavar="N", help="trials at once, with equal threads (default: 1)")
     judges = [name for name in OBJECTIVES if name != "evidence"]
@@ -73,12 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--select",
         choices=("evidence",),
-        help="judge by the evidence of all training samples: no training, no held-out",
+        help="judge by the evidence of all training samples: no training, no held-out (default: by --objective)",
     )
     add("--validation", type=float, metavar="X", help=f"held-out share of the training set (default: {VALIDATION})")
     add("--no-prune", action="store_true", help="train every trial to the end, even the poor ones")
     add("--quiet", action="store_true", help="print nothing but the sweep's folder")
-    add("--config", metavar="FILE", help="read options from a TOML file; those given here win")
+    add("--config", metavar="FILE", help="read options from a TOML file; those given here win (default: none)")
     searched = parser.add_argument_group("what to search")
     listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
     searched.add_argument("--search", type=names, metavar="A,B", help=f"some of {listed} (default: the first four)")
@@ -88,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name not in SEARCHABLE:
             add_option(options, item)
     for name in SEARCHABLE:
-        text = help_text(about[name]) if name in about else "rho of the last layer"
+        text = help_text(about[name]) if name in about else "rho of the last layer (default: that of --rho)"
         kind, metavar = (choices_or_widths, "N,N|N") if name == "hidden" else (range_or_numbers, "LOW..HIGH")
         searched.add_argument(flag(name), type=kind, metavar=metavar, default=argparse.SUPPRESS, help=text)
 

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cavity.cli.output import say, say_notes
-from cavity.cli.parser import UsageError
+from cavity.cli.parser import UsageError, in_words
 from cavity.runs.config import Config
 from cavity.runs.options import value_types
+from cavity.util.files import FORCE_HELP
+from cavity.util.text import shown_lines
 
 if TYPE_CHECKING:
     from cavity.runs.session import Session
@@ -75,10 +77,12 @@ READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``Config``, and what concerns the folder and the display."""
-    parser.add_argument("--config", metavar="FILE", help="read options from a TOML file; those given here win")
+    parser.add_argument(
+        "--config", metavar="FILE", help="read options from a TOML file; those given here win (default: none)"
+    )
     parser.add_argument("--out", metavar="RUN", help="the run's folder (default: a new one below runs/)")
-    parser.add_argument("--force", action="store_true", help="overwrite the run in --out")
-    parser.add_argument("--resume", metavar="RUN", help="go on with a run; --epochs moves its end")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
+    parser.add_argument("--resume", metavar="RUN", help="go on with a run; --epochs moves its end (default: a new run)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the run's folder")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument(
@@ -103,12 +107,11 @@ def add_option(group: argparse._ArgumentGroup, item: Field[Any], choices: Iterab
 
 
 def help_text(item: Field[Any]) -> str:
-    """What an option is and, unless it follows from the data, its default."""
+    """What an option is, and its default; that which follows from the data is in its text."""
     text: str = item.metadata["help"]
-    if item.default is None or item.default is False:
+    if item.default is None or "default" in text:
         return text
-    values = item.default if isinstance(item.default, tuple) else (item.default,)
-    return f"{text} (default: {','.join(f'{value:g}' if isinstance(value, float) else str(value) for value in values)})"
+    return f"{text} (default: {'no' if item.default is False else in_words(item.default)})"
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -219,9 +222,11 @@ def _display(session: Session) -> Any:
     from cavity.training.display import LiveDisplay, PlainDisplay
 
     console, config = Console(markup=False, highlight=False), session.run.config
-    say(f"{Path(config.dataset).name}: {describe(session)}")
+    words = f"{Path(config.dataset).name}: {describe(session)}"
     if console.is_terminal:
+        console.print(shown_lines(words))  # which wraps at words
         return LiveDisplay(console, config.epochs, session.steps_per_epoch)
+    say(words)
     return PlainDisplay(console, config.epochs)
 
 

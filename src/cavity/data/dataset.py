@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cavity.data.registry import PERMUTED
+from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from cavity.data.fingerprint import Fingerprint
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Training and test samples.
 
@@ -48,6 +50,20 @@ class Dataset:
     target: tuple[float, float] | None = None
     #: Names of a table's columns, where it has them.
     features: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """What it holds, in a few lines: the tensors would fill the screen and say less."""
+        shape = "" if self.image_shape is None else f", images of {' x '.join(map(str, self.image_shape))}"
+        lines = {
+            "samples": f"{len(self.x_train):,} for training, {len(self.x_test):,} for tests",
+            "inputs": f"{self.n_features:,} numbers{shape}" + (f": {_listed(self.features)}" if self.features else ""),
+        }
+        if self.target is None:
+            lines["classes"] = f"{self.n_classes}: {_listed(self.classes)}"
+        else:
+            mean, std = self.target
+            lines["labels"] = f"numbers, mean {mean:.4g}, standard deviation {std:.4g}"
+        return "\n".join([f"Dataset {shown(self.name)}", *(f"  {name:<8} {text}" for name, text in lines.items())])
 
     @property
     def n_features(self) -> int:
@@ -94,6 +110,20 @@ class Dataset:
             features=tuple(self.features[place] for place in order.tolist()) if self.features else (),
             name=PERMUTED + self.name.removeprefix(PERMUTED),
         )
+
+
+#: So many letters of names are shown.
+SHOWN_LETTERS = 60
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names with commas, and an ellipsis where there are more."""
+    kept: list[str] = []
+    for name in map(shown, names):
+        if len(", ".join([*kept, name])) > SHOWN_LETTERS:
+            return ", ".join([*kept, "…"])
+        kept.append(name)
+    return ", ".join(kept)
 
 
 def _some(argument: str, wanted: int | None, part: tuple[Tensor, Tensor], seed: list[int]) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from cavity.export.learning_c import generate_learning
 from cavity.export.models import Model, as_trained
 from cavity.export.python import module
 from cavity.packed.file import dumps
-from cavity.util.files import write_whole
+from cavity.util.files import require_new, require_new_file, write_whole
 from cavity.util.regular import own_folder
 
 AnyPath = str | os.PathLike[str]
@@ -27,7 +27,7 @@ Method = Literal["point", "bayes"]
 
 def to_packed(model: Model, path: AnyPath, *, force: bool = False) -> list[Path]:
     """One bit per weight, for ``cavity.packed.load``; returns the files written."""
-    target = _free(Path(path), force)
+    target = require_new_file(Path(path), force)
     return _write({target: dumps(describe(as_trained(model)))})
 
 
@@ -38,14 +38,14 @@ def to_c(
     ``prefix``, by default the file's name. With ``learn``, two more files, NAME_learn.c and NAME_learn.h, let the
     device go on training the network."""
     path = _ending(Path(path), "c", "a C source")
-    source, header = (_free(path.with_suffix(suffix), force) for suffix in (".c", ".h"))
+    source, header = (require_new_file(path.with_suffix(suffix), force) for suffix in (".c", ".h"))
     trained, prefix = as_trained(model), prefix_of(path.stem) if prefix is None else prefix
     trained = trained if learn is None else grown(trained, learn)
     texts = generate(describe(trained), prefix, header.name, features=trained.features, tested=trained.tested)
     files = {header: texts[0].encode(), source: texts[1].encode()}
     if learn is not None:
         beside = path.with_name(f"{path.stem}_learn")
-        source, learn_header = (_free(beside.with_suffix(suffix), force) for suffix in (".c", ".h"))
+        source, learn_header = (require_new_file(beside.with_suffix(suffix), force) for suffix in (".c", ".h"))
         texts = generate_learning(learning(trained, learn), prefix, header.name, learn_header.name)
         files |= {learn_header: texts[0].encode(), source: texts[1].encode()}
     return _write(files)
@@ -53,13 +53,13 @@ def to_c(
 
 def to_python(model: Model, path: AnyPath, *, force: bool = False) -> list[Path]:
     """A Python file that needs NumPy alone: ``predict``, ``scores``, ``confidence``; it also runs as a program."""
-    target = _free(_ending(Path(path), "py", "a Python file"), force)
+    target = require_new_file(_ending(Path(path), "py", "a Python file"), force)
     return _write({target: module(as_trained(model), target.stem).encode()})
 
 
 def to_html(model: Model, path: AnyPath, *, force: bool = False) -> list[Path]:
     """One page that needs no network: draw or upload an image, or set the numbers of a row, and see the classes."""
-    target = _free(_ending(Path(path), "html", "a page"), force)
+    target = require_new_file(_ending(Path(path), "html", "a page"), force)
     return _write({target: page(as_trained(model), target.stem).encode()})
 
 
@@ -75,7 +75,7 @@ def to_onnx(model: Model, path: AnyPath, *, method: Method = "point", force: boo
     """An ONNX model: classes from the most probable weights ("point") or class probabilities ("bayes")."""
     from cavity.export.onnx import bayesian_model, point_model
 
-    target = _free(Path(path), force)
+    target = require_new_file(Path(path), force)
     if method not in ("point", "bayes"):
         raise ValueError(f"method must be 'point' or 'bayes', got {method!r}")
     trained = as_trained(model)
@@ -89,7 +89,7 @@ def require_free(format: str, path: AnyPath, force: bool) -> None:
         _require_folder(path, force)
     else:
         for suffix in {"c": (".c", ".h"), "python": (".py",), "html": (".html",)}.get(format, (path.suffix,)):
-            _free(path.with_suffix(suffix), force)
+            require_new_file(path.with_suffix(suffix), force)
 
 
 def _ending(path: Path, suffix: str, what: str) -> Path:
@@ -99,22 +99,8 @@ def _ending(path: Path, suffix: str, what: str) -> Path:
     return path.with_suffix(f".{suffix}")
 
 
-def _free(path: Path, force: bool) -> Path:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give a file name")
-    _require_free(path, force)
-    return path
-
-
-def _require_free(path: Path, force: bool) -> None:
-    if os.path.lexists(path) and not force:
-        raise FileExistsError(f"{path} already exists: choose another name, or overwrite it with --force")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is not a folder: create it first")
-
-
 def _require_folder(folder: Path, force: bool) -> None:
-    _require_free(folder, force)
+    require_new(folder, force)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file: give the name of a folder")
 

@@ -47,18 +47,24 @@ class Config(Options):
 
     dataset: str = option("digits", "a data set's name (see: cavity data list), or a file or folder of your own")
     binary_task: bool = option(False, "two classes: odd ones become +1, even ones -1")
-    data_dir: str | None = option(None, "folder searched first for data, and where downloads go")
+    data_dir: str | None = option(
+        None, "folder searched first for data, and where downloads go (default: $CAVITY_DATA, else a cache)"
+    )
     data_seed: int = option(0, "seed of generated data, permutations and splits", least=0)
-    data_options: Mapping[str, Any] | None = option(None, "an option of a data generator, e.g. n_train=250; repeatable")
+    data_options: Mapping[str, Any] | None = option(
+        None, "an option of a data generator, e.g. n_train=250; repeatable (default: none)"
+    )
     test_fraction: float = option(0.2, "share of the data that becomes the test set, where it has none")
-    label: str | None = option(None, "the label column of a table")
+    label: str | None = option(None, "the label column of a table (default: the one called label, target, y or class)")
     task: str | None = option(
         None, "what labels of a table are: classes, or numbers to predict (default: classes)", choices=TASKS
     )
     encode: str = option("one-hot", "how text columns of a table become numbers", choices=ENCODINGS)
     impute: str = option("median", "what fills gaps in number columns of a table", choices=IMPUTATIONS)
-    text: str | None = option(None, "columns of a table that are texts though they look like numbers, with commas")
-    drop: str | None = option(None, "columns of a table to leave out, with commas")
+    text: str | None = option(
+        None, "columns of a table that are texts though they look like numbers, with commas (default: none)"
+    )
+    drop: str | None = option(None, "columns of a table to leave out, with commas (default: none)")
     hidden: tuple[int, ...] | None = option(
         None, "hidden layers, e.g. 501,501, or none (default: 501,501; for digits 201,201)", least=1
     )
@@ -66,7 +72,7 @@ class Config(Options):
         None,
         "layers below the readout instead of hidden, e.g. conv:64:5:2,pool:2,dense:501 "
         "(conv:CHANNELS:KERNEL:STRIDE:PADDING, pool:SIZE, average:SIZE, dense:UNITS; first perhaps "
-        "white:COMPONENTS:KERNEL:STRIDE), or lenet, or cnv",
+        "white:COMPONENTS:KERNEL:STRIDE), or lenet, or cnv (default: those of --hidden)",
     )
     algorithm: str = option(ANNEALED.algorithm, "message passing within a mini-batch", choices=ALGORITHMS)
     weights: str = option(ANNEALED.weights, "kind of weights", choices=WEIGHTS)
@@ -84,7 +90,9 @@ class Config(Options):
         "how the rate changes over the run (default: learn, anneal, quench; constant for the paper)",
         choices=SCHEDULES,
     )
-    rate: tuple[float, ...] | None = option(None, "factor on the evidence of a mini-batch, one or one per layer")
+    rate: tuple[float, ...] | None = option(
+        None, "factor on the evidence of a mini-batch, one or one per layer (default: the messages choose it)"
+    )
     rho: tuple[float, ...] | None = option(
         None, "power of the posterior as next prior, one number or one per layer (default for the paper: by --epochs)"
     )
@@ -93,20 +101,24 @@ class Config(Options):
     )
     memory: float | None = option(
         None,
-        "learn a stream: evidence fades within that many samples (inf: never), and nothing is annealed",
+        "learn a stream: evidence fades within that many samples (inf: never), nothing is annealed (default: none)",
         least=1,
         endless=True,
     )
     init: float = option(ANNEALED.init, "spread of the initial fields", least=0)
     inner_iterations: int = option(ANNEALED.inner_iterations, "message-passing iterations per mini-batch", least=1)
-    tolerance: float | None = option(None, "end the inner iterations when no weight mean moves by more")
+    tolerance: float | None = option(
+        None, "end the inner iterations when no weight mean moves by more (default: never)"
+    )
     reinforcement: tuple[float, ...] = option((0.0,), "internal reinforcement r, one or one per layer")
     reinforcement_step: float = option(0.0, "annealing of r: 1-r <- (1-r)(1-step) at each iteration")
-    focusing: tuple[float, ...] | None = option(None, "replicas,gamma: coupled replicas instead of r")
+    focusing: tuple[float, ...] | None = option(None, "replicas,gamma: coupled replicas instead of r (default: none)")
     density: float = option(1.0, "fraction of the weights that exist")
     bias: bool = option(False, "a bias for every unit, of the same kind as its weights")
     threshold: bool = option(False, "a real threshold for every unit or channel, whatever the kind of weights")
-    augment: str | None = option(None, "change the training images at random: flip, shift:PIXELS, or flip,shift:2")
+    augment: str | None = option(
+        None, "change the training images at random: flip, shift:PIXELS, or flip,shift:2 (default: no change)"
+    )
     epochs: int = option(ANNEALED.epochs, "passes over the training set", least=1)
     evaluate_every: int | None = option(
         None,

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cavity.core.channels import GaussianOutput
 from cavity.training.callbacks import Callback
+from cavity.training.epochs_table import RUNNING, clamps, fitting, head, joined, number, numbers, percent, row
 from cavity.util.text import shown_lines
 
 if TYPE_CHECKING:
@@ -20,34 +21,22 @@ if TYPE_CHECKING:
 
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.pasp import StepInfo
+    from cavity.training.epochs_table import Column
     from cavity.training.trainer import Trainer
 
 #: Seconds between two pictures: often enough to look alive, and less than a hundredth of the time.
 REFRESH = 0.5
 #: One mini-batch in so many counts for the error on the way.
 COUNTED = 4
-#: Width of the progress bar.
-BAR = 20
+#: Width of the progress bar, and below so many columns that of a shorter one.
+BAR, SHORT_BAR, WIDE = 20, 10, 80
 #: Seconds of the past that the time left is estimated from: an epoch may take minutes.
 LOOK_BACK = 3600.0
-
-
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f} %"
 
 
 def error(trainer: Trainer, value: float | None) -> str:
     """An error in percent; of numbers, in standard deviations of the labels."""
     return number(value, 3) if isinstance(trainer.net.output, GaussianOutput) else percent(value)
-
-
-def number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def numbers(values: Sequence[float]) -> str:
-    """Polarisations of the layers, from the first to the last."""
-    return " ".join(f"{value:.3f}" for value in values)
 
 
 def duration(seconds: float) -> str:
@@ -67,11 +56,6 @@ def bars(console: Console) -> Progress:
 def say(console: Console, text: str) -> None:
     """Text as it is: names in it are not to be taken for markup, nor for commands to the terminal."""
     console.print(shown_lines(text), soft_wrap=True, markup=False, highlight=False)
-
-
-def clamps(record: EpochRecord) -> list[str]:
-    """How often a floor or the bound acted, in words; nothing if none did."""
-    return [f"clamped {100 * record.clamped:.2g} %"] if record.clamped else []
 
 
 class RunningError:
@@ -95,6 +79,9 @@ class RunningError:
 
     def percent(self) -> float | None:
         return None if self.wrong is None else 100 * float(self.wrong) / self.seen
+
+    def words(self) -> str:
+        return f"{RUNNING} {percent(self.percent())}"
 
 
 class PlainDisplay(Callback):
@@ -122,7 +109,7 @@ class PlainDisplay(Callback):
         ]
         parts = [
             f"epoch {record.epoch}/{self.epochs}",
-            *(errors if trainer.measures else [f"on the way {percent(self.running.percent())}"]),
+            *(errors if trainer.measures else [self.running.words()]),
             f"polarization {numbers(record.polarization)}",
             *clamps(record),
             f"{record.seconds:.1f} s",
@@ -131,13 +118,15 @@ class PlainDisplay(Callback):
 
 
 class LiveDisplay(Callback):
-    """A table of the epochs' errors that grows, and below it the progress of all steps with the time left."""
+    """A table of the epochs' errors that grows, and below it the progress of all steps with the time left, both as wide
+    as the terminal."""
 
     def __init__(self, console: Console, epochs: int, steps_per_epoch: int) -> None:
         self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
         self.console, self.running = console, RunningError()
+        self.bar = BAR if console.width >= WIDE else SHORT_BAR
         self.progress = Progress(
-            BarColumn(BAR),
+            BarColumn(self.bar),
             TextColumn("{task.description}"),
             console=console,
             auto_refresh=False,
@@ -161,41 +150,32 @@ class LiveDisplay(Callback):
         now = time.monotonic()
         self.running.add(trainer, info)
         if self.drawn == 0.0:
-            self.console.print("\n".join([HEAD, *map(row, trainer.history)]), soft_wrap=True)
+            columns, width = self._columns(trainer)
+            rows = [row(columns, record, width) for record in trainer.history]
+            self.console.print("\n".join([head(columns), *rows]), soft_wrap=True)
         if now - self.drawn >= REFRESH:
             self.drawn = now
             self._draw(trainer, info.polarization.tolist())
 
     def on_epoch(self, trainer: Trainer, record: EpochRecord) -> None:
-        self.console.print(row(record), soft_wrap=True)
+        columns, width = self._columns(trainer)
+        self.console.print(row(columns, record, width, self.running.percent()), soft_wrap=True)
         self._draw(trainer, record.polarization)
+
+    def _columns(self, trainer: Trainer) -> tuple[list[Column], int]:
+        """The columns of the table and the letters of a line; the window may have changed its size."""
+        width = self.console.width
+        return fitting(width, len(trainer.net.layers)), width
 
     def _draw(self, trainer: Trainer, polarization: Sequence[float]) -> None:
         self.progress.update(self.task, completed=trainer.steps)
         (task,) = self.progress.tasks
         left = "…" if task.time_remaining is None else duration(task.time_remaining)
-        words = (
-            f"step {trainer.steps}/{self.epochs * self.steps_per_epoch}, {left} left, "
-            f"on the way {percent(self.running.percent())}, polarization {numbers(polarization)}"
+        parts = (
+            f"step {trainer.steps}/{self.epochs * self.steps_per_epoch}",
+            f"{left} left",
+            self.running.words(),
+            f"polarization {numbers(polarization)}",
         )
+        words = joined(parts, (1, 2, 0, 3), self.console.width - self.bar - 1)
         self.progress.update(self.task, description=words, refresh=True)
-
-
-HEAD = "epoch   train    test  train Bayes  test Bayes    NLL    ECE  seconds  polarization"
-
-
-def row(record: EpochRecord) -> str:
-    """Errors in percent, point-wise and Bayesian, calibration and polarisation of an epoch, below ``HEAD``."""
-    cells = (
-        f"{record.epoch:>5}",
-        f"{number(record.train_error, 2):>7}",
-        f"{number(record.test_error, 2):>7}",
-        f"{number(record.train_error_bayes, 2):>12}",
-        f"{number(record.test_error_bayes, 2):>11}",
-        f"{number(record.test_nll, 3):>6}",
-        f"{number(record.test_ece, 3):>6}",
-        f"{record.seconds:>8.1f}",
-        f" {numbers(record.polarization)}",
-        *(f" {words}" for words in clamps(record)),
-    )
-    return " ".join(cells)

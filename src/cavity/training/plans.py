@@ -42,6 +42,11 @@ class Plan(ABC):
     def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
         """The rule of each layer, from its kind of weights."""
 
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The plan in a line."""
+
     def quenches(self, place: Place) -> bool:
         """Whether the weights are being made certain: the posterior before that is kept for Bayesian prediction."""
         return False
@@ -60,6 +65,11 @@ class Given(Plan):
     damping: tuple[float, ...]
     schedule: Function = CONSTANT
     fisher: bool = False
+
+    @property
+    def words(self) -> str:
+        numbers = {"rate": self.rate, "rho": self.rho, "damping": self.damping}
+        return ", ".join(f"{name} {_listed(values)}" for name, values in numbers.items())
 
     def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
         factor = self.schedule(place.fraction)
@@ -95,6 +105,13 @@ class Annealed(Plan):
     #: None is the cosine with a quench; anything else has no quench.
     schedule: Function | None = None
     fisher: bool = True
+
+    @property
+    def words(self) -> str:
+        chosen = "the messages choose the rate"
+        if self.schedule is not None:
+            return f"{chosen}, times a schedule"
+        return f"{chosen}, which is annealed" + (", then weights become certain" if self.quench else "")
 
     def quenches(self, place: Place) -> bool:
         return self.schedule is None and place.steps is not None and place.fraction >= 1 - self.quench
@@ -147,6 +164,11 @@ class Remembering(Plan):
     precision: float = 6.0
     fisher: bool = True
 
+    @property
+    def words(self) -> str:
+        kept = "nothing is forgotten" if math.isinf(self.memory) else f"a memory of {self.memory:,.0f} samples"
+        return f"a stream, {kept}"
+
     def rules(self, priors: Sequence[Prior], place: Place) -> list[Rule]:
         kept = self.memory / place.batch_size
         # A mini-batch larger than the memory is all that is left.
@@ -164,6 +186,11 @@ SMALLEST_STEP, LARGEST_STEP = 0.03, 0.2
 THRESHOLD_COUNT = 15.0
 #: λ₀ of a threshold: before any evidence its standard deviation is the size of the preactivations.
 THRESHOLD_PRECISION = 1.0
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    """One number where all layers have the same."""
+    return " ".join(f"{value:g}" for value in (values[:1] if len(set(values)) == 1 else values))
 
 
 @lru_cache(maxsize=16)

@@ -20,6 +20,19 @@ Numbers = float | Sequence[float]
 LARGEST_FOCUSING = 1e6
 
 
+def checked_network(net: object) -> Network:
+    """``net`` itself, or a TypeError that says how to get one."""
+    if isinstance(net, Network):
+        return net
+    what = f"the class {net.__name__}" if isinstance(net, type) else f"a {type(net).__name__}"
+    if hasattr(net, "fit"):
+        raise TypeError(f"net must be a cavity.Network, got {what}, which trains itself: call its fit")
+    raise TypeError(
+        f"net must be a cavity.Network, got {what}: make one, e.g. by cavity.mlp(64, (201,), 10); modules of "
+        "torch have no posterior to pass messages about"
+    )
+
+
 def per_layer(name: str, value: Numbers, layers: int, allowed: str, good: Callable[[float], bool]) -> tuple[float, ...]:
     """One number for all layers, or one for each, checked by ``good``."""
     if not isinstance(value, Iterable | Real):

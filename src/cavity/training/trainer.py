@@ -36,12 +36,14 @@ from cavity.training.schedules import Function
 from cavity.training.settings import (
     Numbers,
     checked_focusing,
+    checked_network,
     checked_tolerance,
     make_plan,
     per_layer,
     require_visible,
     sites_of,
 )
+from cavity.training.summary import summary
 from cavity.training.watch import DivergenceWarning, Level, Recent, levels, trouble
 
 Data = Pair | Iterable[Pair]
@@ -108,6 +110,7 @@ class Trainer(Loop[StepInfo]):
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
+        net = checked_network(net)
         check_sizes(inner_iterations=inner_iterations)
         layers = len(net.layers)
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
@@ -144,6 +147,10 @@ class Trainer(Loop[StepInfo]):
         self._digest: str | None = None
         #: Whether the next mini-batch of ``fit`` says where thresholds begin.
         self._unbalanced = False
+
+    def __repr__(self) -> str:
+        """What it trains and how, and where it is, in a few lines."""
+        return summary(self)
 
     def place(self, batch_size: int) -> Place:
         """Where in its run the next step is."""

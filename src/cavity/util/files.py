@@ -123,6 +123,26 @@ def held_names(folder: Path) -> set[str]:
     return {name for name in os.listdir(folder) if name != LOCK and not TEMPORARY.fullmatch(name)}
 
 
+#: The one rule of all commands that are told where to write; for their help texts.
+FORCE_HELP = "overwrite what is there; without this, nothing that exists is overwritten"
+
+
+def require_new(path: Path, force: bool) -> None:
+    """FileExistsError for a name that is taken, unless ``force``; FileNotFoundError where its folder is missing."""
+    if os.path.lexists(path) and not force:
+        raise FileExistsError(f"{path} already exists: choose another name, or overwrite it with --force")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder: create it first")
+
+
+def require_new_file(path: Path, force: bool) -> Path:
+    """The path, if a file may be written there."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give a file name")
+    require_new(path, force)
+    return path
+
+
 def require_free(folder: Path, mark: str, otherwise: str) -> None:
     """FileExistsError if there is something; the file ``mark`` says that one can go on with it, ``otherwise`` what
     else to do."""

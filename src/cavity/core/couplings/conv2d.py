@@ -35,6 +35,11 @@ class Conv2d(Coupling):
         padding: Pair = 0,
         bias: bool = False,
     ) -> None:
+        if isinstance(image_shape, int):
+            raise TypeError(
+                f"image_shape must be (channels, height, width), got {image_shape!r}: unlike torch's, this convolution "
+                f"must know the size of its images, e.g. Conv2d(({image_shape}, 28, 28), {outputs!r}, {kernel!r})"
+            )
         if len(image_shape) != 3:
             raise ValueError(f"image_shape must be (channels, height, width), got {image_shape!r}")
         channels, height, width = image_shape

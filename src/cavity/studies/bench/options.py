@@ -22,8 +22,8 @@ class Options:
         "some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp (default: these) and bp-exact",
         "A,A",
     )
-    dataset: str | None = option(None, "a data set by name or path, or random", "NAME")
-    data_dir: str | None = option(None, "folder searched first for data", "DIR")
+    dataset: str | None = option(None, "a data set by name or path, or random (default: as above)", "NAME")
+    data_dir: str | None = option(None, "folder searched first for data (default: $CAVITY_DATA, else a cache)", "DIR")
     two_class: bool = option(False, "odd against even classes, one output unit")
     device: str = option("cpu", "cpu, cuda, …")
     threads: int | None = option(None, "threads of torch (default: torch's choice)", "N")
@@ -33,4 +33,6 @@ class Options:
     seed: int = option(0, "seed of networks and batches (default: 0)", "N")
     whole_run: bool = option(False, "also time a whole run of each, metrics and all")
     epochs: int = option(30, "epochs of a whole run (default: 30)", "N")
-    time_to_accuracy: float | None = option(None, "of whole runs, also the time to this test error, in %%", "ERROR")
+    time_to_accuracy: float | None = option(
+        None, "of whole runs, also the time to this test error, in %% (default: not measured)", "ERROR"
+    )
