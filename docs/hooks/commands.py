@@ -1,4 +1,4 @@
-"""The reference of the command line comes from its parsers: ``<!-- commands -->`` in a page becomes a section for each."""
+"""The reference of the command line comes from its parsers: ``<!-- commands -->`` becomes a section for each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,12 @@
-"""The gallery: each Python file of docs/gallery/ is run, and becomes a page with its output and pictures, and a notebook.
+"""The gallery: each Python file of docs/gallery/ is run, and becomes a page with its output and pictures, and a
+notebook.
 
-What a run has shown is kept below build/gallery, under a digest of the example and of the library, so that only changes are
-run again (``mkdocs serve``). ``<!-- gallery -->`` in a page becomes a card for each example, in the order of the navigation.
+What a run has shown is kept below build/gallery, under a digest of the example and of the library, so that only changes
+are run again (``mkdocs serve``). ``<!-- gallery -->`` in a page becomes a card for each example, in the order of the
+navigation.
+
+Why no plug-in: those for notebooks start a Jupyter kernel for every page, and torch with each of them. Here it is
+imported once, nothing is installed, and all of it is on two screens.
 """
 
 from __future__ import annotations
@@ -104,4 +109,5 @@ def card(name: str, cells: list[Cell]) -> str:
     title, _, prose = cells[0].text.partition("\n")
     first = " ".join(prose.split()).split(". ")[0].rstrip(".")
     picture = f'<img src="{name}-1.png" alt="" loading="lazy">'
-    return f'<a class="card" href="{name}.html">{picture}<strong>{title.removeprefix("# ")}</strong><span>{first}.</span></a>'
+    words = f"<strong>{title.removeprefix('# ')}</strong><span>{first}.</span>"
+    return f'<a class="card" href="{name}.html">{picture}{words}</a>'
