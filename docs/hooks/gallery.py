@@ -50,7 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return markdown.replace(MARK, '<div class="cards" markdown>\n' + "\n".join(_cards) + "\n</div>")
+    return markdown.replace(MARK, '<div class="cards">\n' + "\n".join(_cards) + "\n</div>")
 
 
 def _order(config: MkDocsConfig) -> Any:
