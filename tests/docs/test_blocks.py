@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,18 @@ import pytest
 from docs.blocks import ROOT, RUN, SHOWN, Block, blocks, pages
 from docs.commands import check, commands
 
+NAVIGATION = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
 RUNNER = Path(__file__).with_name("run_page.py")
 PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text()) for page in pages()}
 NOT_RUN = {f"{name}:{block.line}": block for name, there in PAGES.items() for block in there if block.kind == "not run"}
 
+
+#: Pages with something to run in the order in which a reader meets them: README.md, then as in the navigation.
+FOLLOWED = [
+    name
+    for name in ["README.md", *(f"docs/{page}" for page in re.findall(r"(\S+\.md)$", NAVIGATION, re.MULTILINE))]
+    if any(block.runs for block in PAGES.get(name, ()))
+]
 
 #: What a reader tries first; the other pages take as long as all that is not slow, and the front page repeats README.
 FIRST = ("README.md", "docs/start.md")
@@ -32,18 +42,50 @@ FIRST = ("README.md", "docs/start.md")
     ],
 )
 def test_the_blocks_of_a_page_run(name, tmp_path):
+    follow(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_pages_can_be_followed_one_after_the_other_in_one_folder(tmp_path):
+    for name in FOLLOWED:
+        follow(name, tmp_path)
+
+
+def follow(name, folder):
+    """Run a page in the folder."""
     # One thread, no display, and no data but what ships with scikit-learn: as on a reader's new machine.
     given = {key: value for key, value in os.environ.items() if key != "CAVITY_DATA"}
     environment = given | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     done = subprocess.run(
         [sys.executable, RUNNER, ROOT / name],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, f"{name}\n{done.stdout}{done.stderr}"
+
+
+def test_no_two_pages_write_the_same_file():
+    """Where a page would overwrite what another has left, the command refuses or the reader loses it."""
+    writers = {}
+    for name in FOLLOWED:
+        for path in written(PAGES[name]):
+            assert path not in writers, f"{name} and {writers[path]} both write {path}"
+            writers[path] = name
+    assert "docs/how-to/ship-to-c.md" in writers.values()
+
+
+def written(there):
+    """What a page's commands write (--out, -o), and its files with a title."""
+    names = {block.title for block in there if block.title is not None}
+    for block in there:
+        if block.runs and block.language == "sh":
+            for words in commands(block.code):
+                names |= {after for before, after in pairwise(words) if before in ("--out", "-o")}
+    return names
 
 
 @pytest.mark.parametrize("name", PAGES)
