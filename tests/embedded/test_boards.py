@@ -7,6 +7,7 @@ Boards are marked slow; `make embedded` installs what they need and runs them.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
@@ -18,7 +19,7 @@ from cavity.export import Inputs, Trained, describe
 from cavity.export.c import generate
 from cavity.export.footprint import Layout, code_bytes, constant_bytes, stack_bytes
 from cavity.packed import Confidence, PackedNetwork
-from embedded.footprint import sizes, stack_usage
+from embedded.footprint import assembly, sizes, stack_usage
 from embedded.targets import TARGETS, Target, Unavailable, build, run
 from export.conformance import NETWORKS, Answers, answers, expected, model, vectors
 from export.helpers import network, raw, samples
@@ -128,6 +129,21 @@ def test_flash_is_what_the_header_says(name: str, target: str, tmp_path) -> None
     assert code <= claimed
     if target.startswith("Cortex"):
         assert claimed <= 1.4 * code
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [
+        ("x86 AVX2", "vpshufb"),
+        ("x86 popcnt", "popcnt"),
+        pytest.param("AArch64 NEON", "tbl", marks=pytest.mark.slow),
+        pytest.param("Cortex-M55", r"vldrb\.u8\s+q\d, \[r\d+, q\d\]", marks=pytest.mark.slow),
+    ],
+)
+def test_the_kernel_is_the_one_for_the_processor(target: str, instruction: str, tmp_path) -> None:
+    """Equal answers do not tell whether wide registers found them."""
+    written(model("dense"), tmp_path)
+    assert re.search(rf"\b{instruction}", assembly(target_of(target), tmp_path))
 
 
 def test_the_selftest_finds_a_changed_weight(tmp_path) -> None:
