@@ -14,8 +14,9 @@ LEVELS = (
     ("scores", "best"),
     ("run", "run_fast", "run_plain"),
     (r"layer\d+", "encode"),
-    ("tables", "looked", "apart", "apart_masked", "sums", "sums_lanes"),
-    ("four", "subsets"),
+    ("tables", "looked", "apart", "apart_masked", "sums", "sums_lanes", r"window\d+"),
+    ("four", "subsets", "copy"),
+    ("put",),
 )
 
 

@@ -78,7 +78,7 @@ TARGETS = {
         Target(
             "RV32",
             "riscv64-unknown-elf-gcc",
-            ("-march=rv32imc_zicsr", "-mabi=ilp32", "--specs=picolibc.specs", *_BARE),
+            ("-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs", *_BARE),
             "riscv.c",
             ("-T", str(BOARDS / "riscv.ld"), "-nostdlib", "-lc", "-lgcc"),
             (*_qemu("virt", "riscv32", 0), "-bios", "none"),

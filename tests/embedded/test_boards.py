@@ -39,7 +39,17 @@ def _gaussian() -> Trained:
     return Trained(net, Inputs.pixels(0.3, 0.3))
 
 
-#: Beyond the five: several chunks, colour channels, no hidden layer, and 8-bit weights.
+def _windows(layers: str, shape: tuple[int, int, int], **options) -> Trained:
+    """Convolutions; channels of colour have scales of their own."""
+    net, area = cavity.network(layers, shape, 4, seed=3, **options), shape[1] * shape[2]
+    if "weights" in options:
+        for number, layer in enumerate(net.weighted()):
+            layer.mean.normal_(generator=torch.Generator().manual_seed(number))
+    mean, std = (np.repeat(scales[: shape[0]], area) for scales in ([0.2, 0.4, 0.7], [0.1, 0.25, 0.3]))
+    return Trained(net, Inputs.pixels(mean, std))
+
+
+#: Beyond the five: several chunks, colour channels, no hidden layer, 8-bit weights, and more convolutions.
 MORE = {
     "chunks": lambda: Trained(network((300, 40, 10)), Inputs.pixels(0.3, 0.3)),
     "channels": lambda: Trained(
@@ -49,6 +59,9 @@ MORE = {
     "no hidden layer": lambda: Trained(network((19, 4), bias=True), Inputs.pixels(0.3, 0.3)),
     "table without hidden layer": lambda: Trained(network((45, 4), threshold=True), Inputs.real(3.0, 2.0)),
     "int8": _gaussian,
+    "windows": lambda: _windows("conv:16:3,pool:2,conv:24:3,pool:2,dense:21", (1, 16, 16), density=0.6),
+    "windows of 8 bits": lambda: _windows("conv:5:3:2:1,pool:2,conv:6:2:1:1,dense:9", (1, 11, 9), weights="gaussian"),
+    "windows on channels": lambda: _windows("conv:8:5,pool:2,conv:33:2:1:1,pool:2", (3, 12, 12)),
 }
 
 
@@ -99,7 +112,7 @@ def test_every_target_says_the_same(name: str, target: str, tmp_path) -> None:
 
 @targets
 @pytest.mark.parametrize("optimize", ["-Os", "-O3"])
-@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8"])
+@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8", "windows"])
 def test_the_stack_is_what_the_header_says(name: str, optimize: str, target: str, tmp_path) -> None:
     trained = MORE[name]() if name in MORE else model(name)
     written(trained, tmp_path)
@@ -114,7 +127,7 @@ def test_the_stack_is_what_the_header_says(name: str, optimize: str, target: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", SMALL)
-@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8"])
+@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8", "windows"])
 def test_flash_is_what_the_header_says(name: str, target: str, tmp_path) -> None:
     trained = MORE[name]() if name in MORE else model(name)
     written(trained, tmp_path)

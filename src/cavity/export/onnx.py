@@ -13,7 +13,7 @@ from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
 from cavity.export.onnx_bayes import argmax_probabilities, label_probabilities, preactivations
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.confidence import CERTAIN, LAST, Confidence
-from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
+from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Layer
 from cavity.packed.fixed import LARGEST_RAW, SHIFT, Fixed
 
 #: Integers up to these are exact.
@@ -100,7 +100,7 @@ def _fixed(g: Graph, code: Fixed) -> str:
     return g.op("Floor", g.op("Mul", product, scale))
 
 
-def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
+def _matrix(g: Graph, layer: Layer, wide: bool, factors: np.ndarray | None = None) -> str:
     """Transposed weights (inputs, outputs), stored as one byte each, times the factors of the inputs."""
     matrix = g.cast(g.constant(layer.whole.T, np.int8), DOUBLE if wide else FLOAT)
     if factors is None or (factors == 1).all():
