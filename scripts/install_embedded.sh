@@ -3,7 +3,8 @@
 # are skipped, each with its reason.
 set -eu
 packages="gcc gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm gcc-riscv64-unknown-elf
-  picolibc-riscv64-unknown-elf qemu-system-misc gcc-avr avr-libc libsimavr-dev libelf-dev"
+  picolibc-riscv64-unknown-elf qemu-system-misc gcc-avr avr-libc libsimavr-dev libelf-dev
+  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || exit 0
 # shellcheck disable=SC2086
 missing=$(dpkg-query -W -f '${Status} ${Package}\n' $packages 2>&1 | grep -vc '^install ok installed' || true)

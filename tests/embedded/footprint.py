@@ -14,8 +14,9 @@ LEVELS = (
     ("scores", "best"),
     ("run", "run_fast", "run_plain"),
     (r"layer\d+", "encode"),
-    ("tables", "looked", "apart", "apart_masked", "sums", "sums_lanes"),
-    ("four", "subsets"),
+    ("tables", "looked", "apart", "apart_masked", "sums", "sums_lanes", r"window\d+"),
+    ("four", "subsets", "copy"),
+    ("put",),
 )
 
 
@@ -50,9 +51,15 @@ def sizes(target: Target, folder: Path, optimize: str = "-Os") -> dict[str, int]
     return {f"{kind}.{name}": int(size) for kind, name, size in found if int(size)}
 
 
-def _compile(target: Target, folder: Path, optimize: str, *flags: str) -> None:
+def assembly(target: Target, folder: Path) -> str:
+    """What the compiler makes of net.c."""
+    _compile(target, folder, target.optimize, kind="-S", output="net.s")
+    return (folder / "net.s").read_text()
+
+
+def _compile(target: Target, folder: Path, optimize: str, *flags: str, kind: str = "-c", output: str = "net.o") -> None:
     target.require()
     sections = [flag for flag in SECTIONS if not flag.startswith("-Wl")]
-    kept = [flag for flag in target.flags if flag != "-nostartfiles"]
-    command = [target.compiler, optimize, *STRICT, *sections, *kept, *flags, "-c", "net.c", "-o", "net.o"]
+    kept = [flag for flag in target.flags if flag not in ("-nostartfiles", "-static")]
+    command = [target.compiler, optimize, *STRICT, *sections, *kept, *flags, kind, "net.c", "-o", output]
     subprocess.run(command, cwd=folder, check=True)

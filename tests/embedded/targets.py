@@ -54,13 +54,13 @@ def _qemu(machine: str, system: str = "arm", shift: int = 6) -> tuple[str, ...]:
 
 _BARE = ("-nostartfiles", "-ffreestanding")
 _ARM = ("-nostdlib", "-T", str(BOARDS / "arm.ld"), "-lc", "-lgcc")
-_X86 = ("-DHOSTED", "-pedantic")
+_HOSTED = ("-DHOSTED", "-pedantic")
 TARGETS = {
     target.name: target
     for target in (
-        Target("x86 portable", "gcc", (*_X86, "-DNET_PORTABLE"), "pc.c", optimize="-O2"),
-        Target("x86 popcnt", "gcc", (*_X86, "-DNET_PORTABLE", "-DNET_POPCOUNT", "-mpopcnt"), "pc.c", optimize="-O2"),
-        Target("x86 AVX2", "gcc", _X86, "pc.c", optimize="-O3"),
+        Target("x86 portable", "gcc", (*_HOSTED, "-DNET_PORTABLE"), "pc.c", optimize="-O2"),
+        Target("x86 popcnt", "gcc", (*_HOSTED, "-DNET_PORTABLE", "-DNET_POPCOUNT", "-mpopcnt"), "pc.c", optimize="-O2"),
+        Target("x86 AVX2", "gcc", _HOSTED, "pc.c", optimize="-O3"),
         Target(
             "Cortex-M0", "arm-none-eabi-gcc", ("-mcpu=cortex-m0", "-mthumb", *_BARE), "arm.c", _ARM, _qemu("microbit")
         ),
@@ -78,10 +78,19 @@ TARGETS = {
         Target(
             "RV32",
             "riscv64-unknown-elf-gcc",
-            ("-march=rv32imc_zicsr", "-mabi=ilp32", "--specs=picolibc.specs", *_BARE),
+            ("-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs", *_BARE),
             "riscv.c",
             ("-T", str(BOARDS / "riscv.ld"), "-nostdlib", "-lc", "-lgcc"),
             (*_qemu("virt", "riscv32", 0), "-bios", "none"),
+        ),
+        Target(
+            "AArch64 NEON",
+            "aarch64-linux-gnu-gcc",
+            (*_HOSTED, "-static"),
+            "pc.c",
+            (),
+            ("qemu-aarch64", "PROGRAM"),
+            optimize="-O3",
         ),
         Target("AVR", "avr-gcc", ("-mmcu=atmega328p",), "avr.c", (), ("AVR_HOST", "atmega328p", "PROGRAM")),
     )
@@ -139,11 +148,11 @@ def execute(target: Target, program: Path, samples: bytes) -> bytes:
     """What a program writes when it reads the samples."""
     folder = program.parent
     (folder / "input.bin").write_bytes(samples)
-    if not target.emulator or target.emulator[0] == "AVR_HOST":
-        command = [avr_host(), target.emulator[1], program] if target.emulator else [program]
+    own = {"PROGRAM": str(program), "AVR_HOST": str(avr_host()) if target.emulator[:1] == ("AVR_HOST",) else ""}
+    command = [own.get(part, part) for part in target.emulator or ("PROGRAM",)]
+    if not command[0].startswith("qemu-system"):
         done = subprocess.run(command, input=samples, stdout=subprocess.PIPE, timeout=LONGEST_SECONDS, check=True)
         return done.stdout
-    command = [str(program) if part == "PROGRAM" else part for part in target.emulator]
     subprocess.run(command, cwd=folder, timeout=LONGEST_SECONDS, stdin=subprocess.DEVNULL, check=True)
     return (folder / "output.bin").read_bytes()
 

@@ -7,6 +7,7 @@ Boards are marked slow; `make embedded` installs what they need and runs them.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
@@ -18,7 +19,7 @@ from cavity.export import Inputs, Trained, describe
 from cavity.export.c import generate
 from cavity.export.footprint import Layout, code_bytes, constant_bytes, stack_bytes
 from cavity.packed import Confidence, PackedNetwork
-from embedded.footprint import sizes, stack_usage
+from embedded.footprint import assembly, sizes, stack_usage
 from embedded.targets import TARGETS, Target, Unavailable, build, run
 from export.conformance import NETWORKS, Answers, answers, expected, model, vectors
 from export.helpers import network, raw, samples
@@ -38,7 +39,17 @@ def _gaussian() -> Trained:
     return Trained(net, Inputs.pixels(0.3, 0.3))
 
 
-#: Beyond the five: several chunks, colour channels, no hidden layer, and 8-bit weights.
+def _windows(layers: str, shape: tuple[int, int, int], **options) -> Trained:
+    """Convolutions; channels of colour have scales of their own."""
+    net, area = cavity.network(layers, shape, 4, seed=3, **options), shape[1] * shape[2]
+    if "weights" in options:
+        for number, layer in enumerate(net.weighted()):
+            layer.mean.normal_(generator=torch.Generator().manual_seed(number))
+    mean, std = (np.repeat(scales[: shape[0]], area) for scales in ([0.2, 0.4, 0.7], [0.1, 0.25, 0.3]))
+    return Trained(net, Inputs.pixels(mean, std))
+
+
+#: Beyond the five: several chunks, colour channels, no hidden layer, 8-bit weights, and more convolutions.
 MORE = {
     "chunks": lambda: Trained(network((300, 40, 10)), Inputs.pixels(0.3, 0.3)),
     "channels": lambda: Trained(
@@ -48,6 +59,9 @@ MORE = {
     "no hidden layer": lambda: Trained(network((19, 4), bias=True), Inputs.pixels(0.3, 0.3)),
     "table without hidden layer": lambda: Trained(network((45, 4), threshold=True), Inputs.real(3.0, 2.0)),
     "int8": _gaussian,
+    "windows": lambda: _windows("conv:16:3,pool:2,conv:24:3,pool:2,dense:21", (1, 16, 16), density=0.6),
+    "windows of 8 bits": lambda: _windows("conv:5:3:2:1,pool:2,conv:6:2:1:1,dense:9", (1, 11, 9), weights="gaussian"),
+    "windows on channels": lambda: _windows("conv:8:5,pool:2,conv:33:2:1:1,pool:2", (3, 12, 12)),
 }
 
 
@@ -98,7 +112,7 @@ def test_every_target_says_the_same(name: str, target: str, tmp_path) -> None:
 
 @targets
 @pytest.mark.parametrize("optimize", ["-Os", "-O3"])
-@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8"])
+@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8", "windows"])
 def test_the_stack_is_what_the_header_says(name: str, optimize: str, target: str, tmp_path) -> None:
     trained = MORE[name]() if name in MORE else model(name)
     written(trained, tmp_path)
@@ -113,7 +127,7 @@ def test_the_stack_is_what_the_header_says(name: str, optimize: str, target: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", SMALL)
-@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8"])
+@pytest.mark.parametrize("name", [*NETWORKS, "chunks", "channels", "int8", "windows"])
 def test_flash_is_what_the_header_says(name: str, target: str, tmp_path) -> None:
     trained = MORE[name]() if name in MORE else model(name)
     written(trained, tmp_path)
@@ -128,6 +142,21 @@ def test_flash_is_what_the_header_says(name: str, target: str, tmp_path) -> None
     assert code <= claimed
     if target.startswith("Cortex"):
         assert claimed <= 1.4 * code
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [
+        ("x86 AVX2", "vpshufb"),
+        ("x86 popcnt", "popcnt"),
+        pytest.param("AArch64 NEON", "tbl", marks=pytest.mark.slow),
+        pytest.param("Cortex-M55", r"vldrb\.u8\s+q\d, \[r\d+, q\d\]", marks=pytest.mark.slow),
+    ],
+)
+def test_the_kernel_is_the_one_for_the_processor(target: str, instruction: str, tmp_path) -> None:
+    """Equal answers do not tell whether wide registers found them."""
+    written(model("dense"), tmp_path)
+    assert re.search(rf"\b{instruction}", assembly(target_of(target), tmp_path))
 
 
 def test_the_selftest_finds_a_changed_weight(tmp_path) -> None:

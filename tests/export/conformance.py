@@ -121,7 +121,7 @@ def _confidence(rule: Confidence, scores: list[int]) -> int:
 
 
 def _convolutional() -> cavity.Network:
-    net = cavity.network("conv:4:3:2,dense:17", (1, 9, 9), 4, threshold=True, seed=4)
+    net = cavity.network("conv:6:3:1:1,pool:2,conv:9:2:1:1,dense:17", (1, 9, 9), 4, threshold=True, seed=4)
     for number, layer in enumerate(net.weighted()):
         if layer.threshold is not None:
             b = torch.randn(layer.shape[0], generator=torch.Generator().manual_seed(number))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cavity.export.footprint import LANES, LANES_CHUNK, Layout, code_bytes, constant_bytes, stack_bytes
 from cavity.export.selftest import selftest
+from cavity.export.steps import Filters, Step, steps_of, window_words
 from cavity.export.trained import ExportError
 from cavity.packed.description import Description, Weights, words_of
 from cavity.packed.file import dumps
@@ -68,18 +69,25 @@ def generate(
 
 def _values(net: Description, prefix: str, features: Sequence[str]) -> dict[str, Any]:
     """What the templates write down about a network."""
-    code, layout = net.inputs, Layout.of(net)
-    arrays = _first(net, layout, prefix) + _statistics(net, prefix)
-    above = [_above(layer, prefix, number) for number, layer in enumerate(net.layers[1:], start=1)]
-    int8 = [layer.values is not None for layer in net.layers]
+    code, steps = net.inputs, steps_of(net)
+    layout = Layout.of(net)
+    arrays = _first(net, steps[0], layout, prefix) + _statistics(net, prefix)
+    above = [_above(step, prefix, number) for number, step in enumerate(steps[1:], start=1)]
+    int8 = [step.weights.values is not None for step in steps]
+    places = [step.filters and narrowest(step.filters.constants.table) for step in steps]
     return {
         "net": net,
-        "last": len(net.layers) - 1,
+        "steps": steps,
+        "sizes": [code.features, *(step.units for step in steps)],
+        "last": len(steps) - 1,
+        "shared": any(step.filters for step in steps),
+        "copied": any(step.filters for step in steps[1:]),
+        "place_types": places,
         "pixels": code.kind == "pixels",
         "fixed": _fixed(net, features),
         "int8": int8,
         "masked": layout.masked,
-        "planes": list(_first_planes(net.layers[0])),
+        "planes": list(_first_planes(steps[0].weights)),
         "lanes": LANES if layout.lanes else 0,
         "lanes_chunk": LANES_CHUNK,
         "single": layout.single,
@@ -88,13 +96,17 @@ def _values(net: Description, prefix: str, features: Sequence[str]) -> dict[str,
         "table": layout.table,
         # log2 of the bytes of a row of tables in words of 32 bits.
         "place_bits": 4 if layout.table == "uint16_t" else 5,
-        "whole": all(width % 32 == 0 for width, _ in code.groups),
+        "whole": all(group["width"] % 32 == 0 for group in layout.groups),
         "total": layout.total,
         "score_bits": layout.score_bits,
         "groups": layout.groups,
         "offset": lambda k: _read(layout.offset, f"{prefix}_offset + {k}", prefix),
-        "apart_kinds": sorted({layer.mask is not None for layer in net.layers[1:] if layer.values is None}),
-        "about_weights": "int8 weights" if all(int8) else "weights of 8 bits and one bit" if any(int8) else _bits(net),
+        "apart_kinds": sorted({step.weights.mask is not None for step in steps[1:] if step.weights.values is None}),
+        "about_weights": "int8 weights"
+        if all(int8)
+        else "weights of 8 bits and one bit"
+        if any(int8)
+        else _bits(steps),
         "about_inputs": _about(net),
         "classes": [string(name) for name in net.classes],
         "features": [string(name) for name in features],
@@ -109,8 +121,8 @@ def _values(net: Description, prefix: str, features: Sequence[str]) -> dict[str,
     }
 
 
-def _bits(net: Description) -> str:
-    return "one bit per weight" if all(layer.mask is None for layer in net.layers) else "weights -1, 0 and 1"
+def _bits(steps: Sequence[Step]) -> str:
+    return "one bit per weight" if all(step.weights.mask is None for step in steps) else "weights -1, 0 and 1"
 
 
 def _read(kind: str, place: str, prefix: str) -> str:
@@ -118,10 +130,13 @@ def _read(kind: str, place: str, prefix: str) -> str:
     return f"({kind}){prefix.upper()}_AT{kind.strip('uint_')}({place})"
 
 
-def _first(net: Description, layout: Layout, prefix: str) -> str:
+def _first(net: Description, step: Step, layout: Layout, prefix: str) -> str:
     """The arrays of the first layer: its weights, in both orders if there are two kernels, and its offsets."""
-    first, widths = net.layers[0], [width for width, _ in net.inputs.groups]
-    offsets = array(layout.offset, prefix, "offset", net.offsets)
+    first, widths = step.weights, [group["width"] for group in layout.groups]
+    if step.filters is None:
+        offsets = array(layout.offset, prefix, "offset", net.offsets)
+    else:
+        offsets = _by_place(step.filters, prefix, 0)
     if first.values is not None:
         return array("int8_t", prefix, "weight0", first.values) + offsets
     planes = _first_planes(first)
@@ -143,16 +158,33 @@ def _first_planes(first: Weights) -> dict[str, NDArray[np.bool_]]:
     return {"plus": first.sign & first.mask, "minus": ~first.sign & first.mask}
 
 
-def _above(layer: Weights, prefix: str, number: int) -> tuple[str, str]:
+def _by_place(filters: Filters, prefix: str, number: int) -> str:
+    """What is added at each place, and which kinds of rows and columns there are."""
+    constants = filters.constants
+    text = array(narrowest(constants.table), prefix, f"place{number}", constants.table)
+    kinds = (
+        (constants.table.shape[0], "rows", constants.rows),
+        (constants.table.shape[1], "columns", constants.columns),
+    )
+    return text + "".join(array("uint8_t", prefix, f"{name}{number}", each) for many, name, each in kinds if many > 1)
+
+
+def _above(step: Step, prefix: str, number: int) -> tuple[str, str]:
     """The arrays of a layer above the first, and its base score; one that all units share needs no array."""
+    layer, filters = step.weights, step.filters
     if layer.values is not None:
         arrays = array("int8_t", prefix, f"weight{number}", layer.values)
         base = np.zeros(layer.shape[0], np.int64) if layer.bias is None else layer.bias
     else:
         planes = {"sign": layer.sign} if layer.mask is None else {"sign": layer.sign & layer.mask, "mask": layer.mask}
-        words = {name: words_of(bits, [layer.shape[1]], 4) for name, bits in planes.items()}
+        words = {
+            name: words_of(bits, [layer.shape[1]], 4) if filters is None else window_words(filters, bits)
+            for name, bits in planes.items()
+        }
         arrays = "".join(array("uint32_t", prefix, f"{name}{number}", values) for name, values in words.items())
         base = layer.base
+    if filters is not None:
+        return arrays + _by_place(filters, prefix, number), ""
     if (base == base[0]).all():
         return arrays, str(base[0])
     kind = narrowest(base)

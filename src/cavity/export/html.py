@@ -84,9 +84,12 @@ def _model(trained: Trained, net: Description) -> dict[str, Any]:
     )
     layers = [
         # Numbers beyond 2^53 are given as text.
-        {**packed_matrix(stage.weights, "64"), "scale": str(stage.scale), "bias": [str(b) for b in stage.bias.tolist()]}
-        if wide and number == 0
-        else {**packed_matrix(stage.weights, "64"), "scale": stage.scale, "bias": stage.bias.tolist()}
+        {**packed_matrix(stage.weights, "64"), "windows": stage.geometry}
+        | (
+            {"scale": str(stage.scale), "bias": [str(b) for b in stage.bias.tolist()]}
+            if wide and number == 0
+            else {"scale": stage.scale, "bias": stage.bias.tolist()}
+        )
         for number, stage in enumerate(stages(net))
     ]
     return {

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from cavity.core.channels import ArgMax, Label
 from cavity.core.network import Network
+from cavity.export.chain import chain
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
-from cavity.export.unrolled import Unrolled, unrolled
-from cavity.packed.description import Description, InputCode, Output, Weights
+from cavity.packed.description import Description, InputCode, Layer, Output
 from cavity.packed.fixed import FRACTION_BITS, fixed
+from cavity.packed.windows import MaxPool
 
 #: Bits of the factors a_i, as many as a float32 has.
 FACTOR_BITS = 24
@@ -45,8 +46,7 @@ def describe(trained: Trained) -> Description:
     net = trained.net
     require_exportable(net, " as bits", images=True)
     output = _output(net)
-    weights = [_weights(stage) for stage in unrolled(net, compared=output == "argmax")]
-    (first, biases), above = weights[0], weights[1:]
+    (first, biases), *above = chain(net, compared=output == "argmax")
     trained.inputs.check(first.shape[1])
     code, offsets = (_pixels if trained.inputs.white else _real)(trained.inputs, first, biases)
     whole_numbers = all(offset.denominator == 1 for offset in offsets)
@@ -70,28 +70,25 @@ def _output(net: Network) -> Output:
     return "label"
 
 
-def _folded(weights: Weights, biases: list[Fraction], compared: bool) -> Weights:
+def _folded(layer: Layer, biases: list[Fraction], compared: bool) -> Layer:
     """The same with thresholds in whole numbers that make the same decisions: each score against 0, or, if they are
     ``compared``, the scores against each other."""
+    if isinstance(layer, MaxPool):
+        return layer
     floors = [math.floor(bias) for bias in biases]
     rests = [bias - whole for bias, whole in zip(biases, floors, strict=True)]
     ranked = sorted(set(rests))
     shift = (len(ranked) - 1).bit_length() if compared else 0
     # Beyond the sum of all signs a threshold has decided already.
-    limit = None if compared else int(weights.edges.max()) + 1
+    limit = None if compared else int(layer.edges.max()) + 1
     whole = [bias if limit is None else max(-limit, min(limit, bias)) for bias in floors]
     if max(map(abs, whole)) >= 1 << 30 - shift:
         raise ExportError("a threshold of the last layer is too large: scores do not fit into 32 bits")
     if not any(whole) and not shift:
-        return weights
+        return layer
     ranks = [ranked.index(rest) if compared else 0 for rest in rests]
     folded = [(bias << shift) + rank for bias, rank in zip(whole, ranks, strict=True)]
-    return Weights.of(weights.whole, np.array(folded, np.int64), shift)
-
-
-def _weights(stage: Unrolled) -> tuple[Weights, list[Fraction]]:
-    """Signs and mask of a layer, and its biases and thresholds."""
-    return Weights.of(stage.weights), stage.biases
+    return layer.with_bias(np.array(folded, np.int64), shift)
 
 
 def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
@@ -99,10 +96,10 @@ def _exact(values: NDArray[np.float64], features: int) -> list[Fraction]:
     return fractions * features if len(fractions) == 1 else fractions
 
 
-def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
+def _pixels(inputs: Inputs, first: Layer, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
     """The code of the pixels, and T_k."""
     assert inputs.white is not None
-    features = weights.shape[1]
+    features = first.shape[1]
     std, mean = _exact(inputs.std, features), _exact(inputs.mean, features)
     scales = [(scale, len(list(same))) for scale, same in groupby(std)]
     if len(scales) > LARGEST_GROUPS:
@@ -117,17 +114,17 @@ def _pixels(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[I
     # Floats are integers over a power of two; over the largest of these, the sums are exact Python integers.
     below = max(centre.denominator for centre in mean)
     centres = np.array([factor * int(centre * below) for factor, centre in zip(a, mean, strict=True)], object)
-    sums = weights.whole.astype(object) @ centres
+    sums = first.sums(centres[None])[0]
     pairs = zip(sums, biases, strict=True)
     offsets = [inputs.white * (Fraction(total, below) - unit * bias) for total, bias in pairs]
     return InputCode("pixels", groups, white=inputs.white), offsets
 
 
-def _real(inputs: Inputs, weights: Weights, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
+def _real(inputs: Inputs, first: Layer, biases: list[Fraction]) -> tuple[InputCode, list[Fraction]]:
     """The code of standardised numbers, and the bias in their units."""
     offsets = [-bias * (1 << FRACTION_BITS) for bias in biases]
     try:
         numbers = fixed(inputs.mean, inputs.std, inputs.bits)
     except ValueError as error:
         raise ExportError(str(error)) from error
-    return InputCode("fixed", ((weights.shape[1], 1),), fixed=numbers), offsets
+    return InputCode("fixed", ((first.shape[1], 1),), fixed=numbers), offsets

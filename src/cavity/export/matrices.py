@@ -7,6 +7,7 @@ other is a byte a weight. Rows of bits end on a byte; bit i of a row is bit i mo
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.export.trained import ExportError
-from cavity.packed.description import Description
+from cavity.packed.description import Description, Layer, Weights
+from cavity.packed.windows import Convolution, MaxPool, Windows
 
 #: What is deflated must become shorter than this part of itself: the receiver has to undo it.
 WORTHWHILE = 0.8
@@ -23,21 +25,52 @@ WORTHWHILE = 0.8
 
 @dataclass(frozen=True)
 class Stage:
-    """One layer: score_k = scale Σ_i w_ki x_i + bias_k, x the inputs q or the signs below."""
+    """One layer: score_k = scale Σ_i w_ki x_i + bias_k, x the inputs q or the signs below.
+
+    With ``windows``, weights are filters, and all images that the inputs hold are filtered alike; a pool has an image
+    for each channel. There are as many biases as units, or as filters where all positions have the same.
+    """
 
     weights: NDArray[np.int8]
     scale: int
     bias: NDArray[np.int64]
+    windows: Windows | None = None
+
+    @property
+    def geometry(self) -> tuple[tuple[int, ...], ...] | None:
+        """Image, kernel, stride and padding."""
+        w = self.windows
+        return None if w is None else (w.shape, w.kernel, w.stride, w.padding)
 
 
 def stages(net: Description) -> list[Stage]:
     """Every layer of a network in the same form."""
     first, *above = net.layers
-    found = [Stage(first.whole.astype(np.int8), 1 << net.shift, -net.offsets)]
+    found = [_stage(first if one_factor(net) else Weights.of(first.whole), 1 << net.shift, -net.offsets)]
     for layer in above:
         bias = np.zeros(layer.shape[0], np.int64) if layer.bias is None else layer.bias
-        found.append(Stage(layer.whole.astype(np.int8), 1 << layer.shift, bias))
+        found.append(_stage(layer, 1 << layer.shift, bias))
     return found
+
+
+def one_factor(net: Description) -> bool:
+    """Whether all pixels of a channel that a first convolution sees have the same factor."""
+    first = net.layers[0]
+    if not isinstance(first, Convolution):
+        return True
+    area = first.windows.inputs // first.windows.shape[0]
+    return all(width % area == 0 for width, _ in net.inputs.groups)
+
+
+def _stage(layer: Layer, scale: int, bias: NDArray[np.int64]) -> Stage:
+    if isinstance(layer, Weights):
+        return Stage(layer.small, scale, bias)
+    filters = layer.filters if isinstance(layer, Convolution) else np.ones((1, math.prod(layer.size)), np.int8)
+    by_channel = bias.reshape(-1, layer.windows.positions)
+    same = bool((by_channel == by_channel[:, :1]).all())
+    if isinstance(layer, MaxPool):
+        return Stage(filters, scale, bias[:1], layer.windows)
+    return Stage(filters, scale, by_channel[:, 0] if same else bias, layer.windows)
 
 
 def factors(net: Description) -> list[int]:

@@ -23,6 +23,41 @@ function rounded(value) {
   return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
 }
 
+/* The sums of weights times inputs, in parts of some inputs that have a factor. */
+function dense({ rows, columns, weights }, input, parts, exact) {
+  return Array.from({ length: rows }, (_, row) => {
+    let total = exact(0), at = row * columns, i = 0;
+    for (const [width, factor] of parts) {
+      let sum = 0;
+      for (const end = i + width; i < end; ++i) sum += weights[at + i] * input[i];
+      total += exact(sum) * exact(factor);
+    }
+    return total;
+  });
+}
+
+/* The same of filters at every position of all images (channels, height, width) in the inputs. */
+function filtered({ rows, columns, weights, windows }, input, parts, exact) {
+  const [[channels, height, width], [tall, wide], [down, right], [up, left]] = windows, area = height * width;
+  const high = Math.floor((height + 2 * up - tall) / down) + 1, broad = Math.floor((width + 2 * left - wide) / right) + 1;
+  const factors = parts.flatMap(([part, factor]) => Array(part / area).fill(factor)), sums = [];
+  for (let image = 0; image < input.length; image += channels * area)
+    for (let row = 0; row < rows; ++row)
+      for (let place = 0; place < high * broad; ++place) {
+        const top = Math.floor(place / broad) * down - up, side = place % broad * right - left;
+        let total = exact(0), at = row * columns;
+        for (let channel = 0; channel < channels; ++channel) {
+          let sum = 0;
+          for (let y = top; y < top + tall; ++y)
+            for (let x = side; x < side + wide; ++x, ++at)
+              if (y >= 0 && y < height && x >= 0 && x < width) sum += weights[at] * input[image + channel * area + y * width + x];
+          total += exact(sum) * exact(factors[image / area + channel]);
+        }
+        sums.push(total);
+      }
+  return sums;
+}
+
 class Network {
   static async from(model) {
     const weights = await Promise.all(model.layers.map(unpacked));
@@ -54,18 +89,12 @@ class Network {
   scores(x) {
     const { groups, wide } = this.model;
     let z = null, input = this.integers(x);
-    for (const { rows, columns, weights, scale, bias } of this.layers) {
+    for (const layer of this.layers) {
       const exact = wide && z === null ? BigInt : Number;
-      const parts = z === null ? groups : [[columns, 1]];
-      z = bias.map((constant, row) => {
-        let total = exact(0), at = row * columns, i = 0;
-        for (const [width, factor] of parts) {
-          let sum = 0;
-          for (const end = i + width; i < end; ++i) sum += weights[at + i] * input[i];
-          total += exact(sum) * exact(factor);
-        }
-        return total * exact(scale) + exact(constant);
-      });
+      const parts = z === null ? groups : [[input.length, 1]];
+      const sums = layer.windows ? filtered(layer, input, parts, exact) : dense(layer, input, parts, exact);
+      const each = sums.length / layer.bias.length;
+      z = sums.map((sum, unit) => sum * exact(layer.scale) + exact(layer.bias[Math.floor(unit / each)]));
       input = z.map(value => value >= 0 ? 1 : -1);
     }
     return z;

@@ -13,8 +13,9 @@ from cavity.export.graph import DOUBLE, FLOAT, INT64, UINT8, Graph
 from cavity.export.onnx_bayes import argmax_probabilities, label_probabilities, preactivations
 from cavity.export.trained import ExportError, Inputs, Trained, require_exportable
 from cavity.packed.confidence import CERTAIN, LAST, Confidence
-from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Weights
+from cavity.packed.description import FRACTION_BITS, REAL_PLANES, Description, InputCode, Layer
 from cavity.packed.fixed import LARGEST_RAW, SHIFT, Fixed
+from cavity.packed.windows import Convolution, MaxPool
 
 #: Integers up to these are exact.
 EXACT_FLOAT, EXACT_DOUBLE = 1 << 24, 1 << 53
@@ -29,7 +30,12 @@ def point_model(net: Description) -> bytes:
     wide = bound >= EXACT_FLOAT
     dtype = np.float64 if wide else np.float32
     factors = np.repeat([factor for _, factor in code.groups], [width for width, _ in code.groups])
-    z = g.op("MatMul", _integers(g, code, wide), _matrix(g, net.layers[0], wide, factors))
+    first, q = net.layers[0], _integers(g, code, wide)
+    # Runtimes convolve in single precision only.
+    if isinstance(first, Convolution) and not wide:
+        z = _filtered(g, first, q if (factors == 1).all() else g.op("Mul", q, g.constant(factors, np.float32)))
+    else:
+        z = g.op("MatMul", q, _matrix(g, first, wide, factors))
     if net.shift:
         z = g.op("Mul", z, g.constant(1 << net.shift, dtype))
     z = g.op("Sub", z, g.constant(net.offsets, dtype))
@@ -37,7 +43,14 @@ def point_model(net: Description) -> bytes:
         # Sums of signs are far below 2^24, whatever the first layer needed and a bias may add.
         up, down, zero = g.constant(1, np.float32), g.constant(-1, np.float32), g.constant(0, dtype)
         signs = g.op("Where", g.op("GreaterOrEqual", z, zero), up, down)
-        z, dtype = g.op("MatMul", signs, _matrix(g, layer, False)), np.float32
+        if isinstance(layer, MaxPool):
+            z, dtype = _pooled(g, layer, signs), np.float32
+            continue
+        dtype = np.float32
+        if isinstance(layer, Convolution):
+            z = _filtered(g, layer, signs)
+        else:
+            z = g.op("MatMul", signs, _matrix(g, layer, False))
         if layer.largest >= EXACT_FLOAT:
             z, dtype = g.cast(z, DOUBLE), np.float64
         if layer.shift:
@@ -100,12 +113,33 @@ def _fixed(g: Graph, code: Fixed) -> str:
     return g.op("Floor", g.op("Mul", product, scale))
 
 
-def _matrix(g: Graph, layer: Weights, wide: bool, factors: np.ndarray | None = None) -> str:
+def _matrix(g: Graph, layer: Layer, wide: bool, factors: np.ndarray | None = None) -> str:
     """Transposed weights (inputs, outputs), stored as one byte each, times the factors of the inputs."""
     matrix = g.cast(g.constant(layer.whole.T, np.int8), DOUBLE if wide else FLOAT)
     if factors is None or (factors == 1).all():
         return matrix
     return g.op("Mul", matrix, g.constant(factors[:, None], np.float64 if wide else np.float32))
+
+
+def _filtered(g: Graph, layer: Convolution, x: str) -> str:
+    """Sums (samples, units) of a convolution, whose filters are stored once, one byte each."""
+    windows = layer.windows
+    filters = layer.filters.reshape(-1, windows.shape[0], *windows.kernel)
+    image = g.op("Reshape", x, g.axes(-1, *windows.shape))
+    z = g.op(
+        "Conv",
+        image,
+        g.cast(g.constant(filters, np.int8), FLOAT),
+        kernel_shape=windows.kernel,
+        strides=windows.stride,
+        pads=windows.padding * 2,
+    )
+    return g.op("Flatten", z)
+
+
+def _pooled(g: Graph, layer: MaxPool, signs: str) -> str:
+    image = g.op("Reshape", signs, g.axes(-1, *layer.image))
+    return g.op("Flatten", g.op("MaxPool", image, kernel_shape=layer.size, strides=layer.size))
 
 
 def bayesian_model(trained: Trained) -> bytes:

@@ -26,7 +26,7 @@ def module(trained: Trained, name: str) -> str:
     environment = Environment(loader=PackageLoader("cavity.export", ""), undefined=StrictUndefined, **layout)
     environment.filters.update(wrapped=_wrapped, listed=_listed)
     net = describe(trained)
-    code = net.inputs
+    code, layers = net.inputs, stages(net)
     return environment.get_template("model.py.j2").render(
         name="".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name),
         net=net,
@@ -38,7 +38,10 @@ def module(trained: Trained, name: str) -> str:
         inputs=inputs_code(net),
         factors=code.groups if len(set(factors(net))) > 1 else [],
         exact=largest_score(net) < EXACT,
-        stages=[(packed_matrix(stage.weights, "85"), stage.scale, stage.bias.tolist()) for stage in stages(net)],
+        stages=[
+            (packed_matrix(stage.weights, "85"), stage.scale, stage.bias.tolist(), stage.geometry) for stage in layers
+        ],
+        shared=any(stage.windows for stage in layers),
         confidence=net.confidence,
         table=TABLE.tolist(),
         largest_raw=LARGEST_RAW,

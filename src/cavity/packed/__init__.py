@@ -11,15 +11,19 @@ from cavity.packed.description import Description, InputCode, Weights
 from cavity.packed.file import PackedError, load
 from cavity.packed.learning import Learner, Learning
 from cavity.packed.network import PackedNetwork
+from cavity.packed.windows import Convolution, MaxPool, Windows
 
 __all__ = [
     "Confidence",
+    "Convolution",
     "Description",
     "InputCode",
     "Learner",
     "Learning",
+    "MaxPool",
     "PackedError",
     "PackedNetwork",
     "Weights",
+    "Windows",
     "load",
 ]

@@ -5,14 +5,15 @@ Inputs are integers q_i. The first layer sums them in groups of equal factor a_g
     first    S_k = Σ_g a_g Σ_{i∈g} w_ki q_i,    score_k = 2^shift S_k − offset_k
     above    score_k = bias_k + 2^shift Σ_i w_ki x_i,   x_i = ±1 the signs of the scores below, sign(0) = +1
 
-with w in {−1, 0, +1}, or from −127 to 127 in layers of 8-bit weights. The class is the first of the
+with w in {−1, 0, +1}, or from −127 to 127 in layers of 8-bit weights; convolutions and pools are such layers too, and
+hold each weight once (``packed.windows``). The class is the first of the
 largest scores. For a single score it is 1 if ≥ 0, else 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from cavity.packed.confidence import Confidence
 from cavity.packed.fixed import PLANES as FIXED_PLANES
 from cavity.packed.fixed import Fixed
+from cavity.packed.windows import Convolution, MaxPool
 
 #: Unsigned integers of 1, 2, 4 or 8 bytes, used for their bits.
 Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -135,12 +137,17 @@ class Weights:
         return cls(values > 0, None if there.all() else there, bias, shift, None if bits else values.astype(np.int8))
 
     @property
+    def small(self) -> NDArray[np.int8]:
+        """w (outputs, inputs) in a byte each."""
+        if self.values is not None:
+            return self.values
+        w = np.where(self.sign, np.int8(1), np.int8(-1))
+        return w if self.mask is None else w * self.mask
+
+    @property
     def whole(self) -> NDArray[np.int64]:
         """w (outputs, inputs)."""
-        if self.values is not None:
-            return self.values.astype(np.int64)
-        w = np.where(self.sign, 1, -1).astype(np.int64)
-        return w if self.mask is None else w * self.mask
+        return self.small.astype(np.int64)
 
     @property
     def edges(self) -> NDArray[np.int64]:
@@ -163,9 +170,24 @@ class Weights:
         return edges if self.bias is None else edges + self.bias
 
     @property
+    def largest_weight(self) -> int:
+        return 1 if self.values is None else max(-int(self.values.min()), int(self.values.max()))
+
+    def sums(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Σ_i w_ki x_i, (samples, units) in the type of x (samples, inputs)."""
+        z: NDArray[Any] = x @ self.whole.T.astype(x.dtype)
+        return z
+
+    def with_bias(self, bias: NDArray[np.int64], shift: int) -> Weights:
+        return replace(self, bias=bias, shift=shift)
+
+    @property
     def largest(self) -> int:
         """A bound on |score| above the first layer."""
         return (int(self.edges.max()) << self.shift) + (0 if self.bias is None else int(np.abs(self.bias).max()))
+
+
+Layer: TypeAlias = Weights | Convolution | MaxPool
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +196,7 @@ class Description:
     ``confidence`` says how sure scores are, None where nothing is known about it."""
 
     inputs: InputCode
-    layers: tuple[Weights, ...]
+    layers: tuple[Layer, ...]
     offsets: NDArray[np.int64]
     shift: int
     output: Output
@@ -193,9 +215,7 @@ class Description:
     @property
     def largest_first(self) -> int:
         """A bound on |S_k| in the first layer."""
-        values = self.layers[0].values
-        most = 1 if values is None else max(-int(values.min()), int(values.max()))
-        return most * self.inputs.largest_sum
+        return self.layers[0].largest_weight * self.inputs.largest_sum
 
     @property
     def n_classes(self) -> int:

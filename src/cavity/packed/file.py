@@ -10,6 +10,8 @@
 In version 1, biases are −1, 0 or +1 (int8). Version 2, written where a layer has thresholds, has int32, and a shift.
 Version 3, written where there is a confidence, fixed-point inputs or 8-bit weights, is version 2 with the first in the
 header, bits, centres and multipliers (int32) in the place of mean and std, and int8 in that of bits.
+Version 4, written where a layer sees windows, is version 3 with their geometry in the header (``conv`` or ``pool``);
+rows of bits are filters then, and a pool has nothing in the body.
 Nothing is unpickled, and nothing is allocated beyond a small multiple of the file's own size.
 """
 
@@ -27,14 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.packed.confidence import Confidence
-from cavity.packed.description import Description, InputCode, Weights
+from cavity.packed.description import Description, InputCode, Layer, Weights
 from cavity.packed.fixed import Fixed
 from cavity.packed.network import PackedNetwork
+from cavity.packed.windows import Convolution, MaxPool, Windows
 from cavity.util.plain import from_json
 from cavity.util.regular import open_regular
 
 MAGIC = b"\x89CAVITY\n"
-VERSIONS = (1, 2, 3)
+VERSIONS = (1, 2, 3, 4)
 PREAMBLE = struct.Struct("<8sII")
 DIGEST_BYTES = 32
 #: Far more than any header needs, even with a group for every pixel.
@@ -52,11 +55,8 @@ class PackedError(ValueError):
 def dumps(description: Description) -> bytes:
     """The content of the file."""
     inputs, offsets = description.inputs, description.offsets
-    biases = [layer.bias for layer in description.layers if layer.bias is not None]
-    plain = all((np.abs(bias) <= 1).all() for bias in biases) and not any(layer.shift for layer in description.layers)
-    newer = description.confidence is not None or inputs.fixed is not None
-    newer = newer or any(layer.values is not None for layer in description.layers)
-    version = 3 if newer else 1 if plain else 2
+    held = [(layer, _held(layer)) for layer in description.layers]
+    version = _least_version(description)
     narrow = bool((np.abs(offsets) < 1 << 31).all())
     header = {
         "input": {"kind": inputs.kind, "groups": inputs.groups, "white": inputs.white},
@@ -64,10 +64,11 @@ def dumps(description: Description) -> bytes:
         "offset_bytes": 4 if narrow else 8,
         "shift": description.shift,
         "layers": [
-            {"shape": layer.shape, "mask": layer.mask is not None, "bias": layer.bias is not None}
+            {"shape": layer.shape, "mask": stored.mask is not None, "bias": stored.bias is not None}
             | ({} if version == 1 else {"shift": layer.shift})
-            | ({} if layer.values is None else {"int8": True})
-            for layer in description.layers
+            | ({} if stored.values is None else {"int8": True})
+            | _geometry(layer)
+            for layer, stored in held
         ],
         "output": description.output,
         "classes": description.classes,
@@ -79,13 +80,39 @@ def dumps(description: Description) -> bytes:
     if inputs.fixed is not None:
         arrays += [each.astype("<i4") for each in (inputs.fixed.bits, inputs.fixed.centre, inputs.fixed.multiplier)]
     arrays.append(offsets.astype("<i4" if narrow else "<i8"))
-    for layer in description.layers:
-        bits = [each for each in (layer.sign, layer.mask) if each is not None and layer.values is None]
+    for _, stored in held:
+        bits = [each for each in (stored.sign, stored.mask) if each is not None and stored.values is None]
         arrays += [np.packbits(each, axis=1, bitorder="little") for each in bits]
-        arrays += [] if layer.values is None else [layer.values]
-        arrays += [] if layer.bias is None else [layer.bias.astype("<i1" if version == 1 else "<i4")]
+        arrays += [] if stored.values is None else [stored.values]
+        arrays += [] if stored.bias is None else [stored.bias.astype("<i1" if version == 1 else "<i4")]
     content = PREAMBLE.pack(MAGIC, version, len(text)) + text + b"".join(array.tobytes() for array in arrays)
     return content + hashlib.sha256(content).digest()
+
+
+def _least_version(description: Description) -> int:
+    """The oldest version that can hold the network, so that older readers can read it."""
+    layers = description.layers
+    if not all(isinstance(layer, Weights) for layer in layers):
+        return 4
+    if description.confidence is not None or description.inputs.fixed is not None:
+        return 3
+    if any(isinstance(layer, Weights) and layer.values is not None for layer in layers):
+        return 3
+    plain = all(layer.bias is None or (np.abs(layer.bias) <= 1).all() for layer in layers)
+    return 1 if plain and not any(layer.shift for layer in layers) else 2
+
+
+def _held(layer: Layer) -> Weights:
+    """What is in the body of a layer: its weights, or its filters; of a pool, nothing."""
+    if isinstance(layer, MaxPool):
+        return Weights(np.zeros((0, 0), bool))
+    return layer if isinstance(layer, Weights) else Weights.of(layer.filters, layer.bias)
+
+
+def _geometry(layer: Layer) -> dict[str, Any]:
+    if isinstance(layer, MaxPool):
+        return {"pool": {"image": layer.image, "size": layer.size}}
+    return {} if isinstance(layer, Weights) else {"conv": asdict(layer.windows)}
 
 
 def load(path: str | os.PathLike[str]) -> PackedNetwork:
@@ -212,14 +239,51 @@ def _shape(shape: Any) -> tuple[int, int]:
     return outputs, inputs
 
 
-def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader, version: int) -> Weights:
+def _sizes(values: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    if not isinstance(values, list) or len(values) != count:
+        raise ValueError(f"{values!r} is not a list of {count} sizes")
+    return tuple(_whole(size, "size", least, 1 << 31) for size in values)
+
+
+def _layer(about: dict[str, Any], outputs: int, inputs: int, body: _Reader, version: int) -> Layer:
+    """A layer of that shape; what it takes from the body is never less than a small part of it."""
+    if version >= 4 and "pool" in about:
+        pool = MaxPool(_three(about["pool"]["image"]), _two(about["pool"]["size"]))
+        return _fitting(pool, outputs, inputs)
+    if version < 4 or "conv" not in about:
+        return _weights(about, outputs, inputs, outputs, body, version)
+    conv = about["conv"]
+    windows = Windows(_three(conv["shape"]), _two(conv["kernel"]), _two(conv["stride"]), _two(conv["padding"], 0))
+    if outputs % windows.positions:
+        raise ValueError(f"{outputs} units are not {windows.positions} of each channel")
+    held = _weights(about, outputs // windows.positions, windows.columns, outputs, body, version)
+    return _fitting(Convolution(held.small, windows, held.bias, held.shift), outputs, inputs)
+
+
+def _fitting(layer: Convolution | MaxPool, outputs: int, inputs: int) -> Layer:
+    if layer.shape != (outputs, inputs):
+        raise ValueError(f"windows of {layer.shape[1]} inputs and {layer.shape[0]} units are no {(outputs, inputs)}")
+    return layer
+
+
+def _two(values: Any, least: int = 1) -> tuple[int, int]:
+    height, width = _sizes(values, 2, least)
+    return height, width
+
+
+def _three(values: Any) -> tuple[int, int, int]:
+    channels, height, width = _sizes(values, 3)
+    return channels, height, width
+
+
+def _weights(about: dict[str, Any], outputs: int, inputs: int, units: int, body: _Reader, version: int) -> Weights:
     if version >= 3 and _flag(about.get("int8", False)):
         values = body.take(outputs * inputs, "i1").reshape(outputs, inputs)
         sign, mask = values > 0, values != 0 if _flag(about["mask"]) else None
     else:
         values, sign = None, body.bits(outputs, inputs)
         mask = body.bits(outputs, inputs) if _flag(about["mask"]) else None
-    bias = body.take(outputs, "<i1" if version == 1 else "<i4").astype(np.int64) if _flag(about["bias"]) else None
+    bias = body.take(units, "<i1" if version == 1 else "<i4").astype(np.int64) if _flag(about["bias"]) else None
     if version == 1 and bias is not None and not (np.abs(bias) <= 1).all():
         raise ValueError("a bias is not -1, 0 or 1")
     shift = 0 if version == 1 else _whole(about["shift"], "shift", 0, LARGEST_SHIFT)

@@ -8,14 +8,17 @@ where bit 1 stands for +1 and q_b is the plane of the b-th bits of the inputs.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cavity.packed.confidence import Confidence
-from cavity.packed.description import Description, InputCode, Weights, Words, word_bytes, word_count, words_of
+from cavity.packed.description import Description, InputCode, Layer, Weights, Words, word_bytes, word_count, words_of
 
+#: Whole numbers up to these are exact.
+EXACT_SINGLE, EXACT_DOUBLE = 1 << 24, 1 << 53
 #: Words of intermediate results held at once; they fit into the processor's cache.
 WORDS_AT_ONCE = 1 << 17
 
@@ -85,24 +88,32 @@ def _total(words: Words) -> NDArray[np.int64]:
 
 
 class _Numbers:
-    """Weights of 8 bits, as whole numbers."""
+    """Weights of 8 bits, filters and pools, as whole numbers: in floating point where that is exact, and fast."""
 
-    def __init__(self, weights: Weights) -> None:
-        self.w, self.bias, self.shift = weights.whole.T, 0 if weights.bias is None else weights.bias, weights.shift
-
-    @property
-    def size(self) -> int:
-        return self.w.size
+    def __init__(self, layer: Layer, inputs: InputCode | None) -> None:
+        self.layer, self.bias = layer, 0 if layer.bias is None else layer.bias
+        bound = int(layer.largest_weight) * (layer.shape[1] if inputs is None else inputs.largest_sum)
+        self.type = np.float32 if bound < EXACT_SINGLE else np.float64 if bound < EXACT_DOUBLE else np.int64
+        self.size = layer.shape[1] * (1 if isinstance(layer, Weights) else math.prod(layer.windows.kernel))
 
     def scores(self, positive: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Signs (samples, inputs) → bias + 2^shift Σ_i w_i x_i, (samples, outputs)."""
-        return self.bias + ((np.where(positive, 1, -1) @ self.w) << self.shift)
+        sums = self.layer.sums(np.where(positive, 1, -1).astype(self.type)).astype(np.int64)
+        total: NDArray[np.int64] = self.bias + (sums << self.layer.shift)
+        return total
 
     def first(self, q: NDArray[Any], inputs: InputCode) -> NDArray[np.int64]:
         """Integers (samples, features) → S (samples, outputs)."""
         factors = np.repeat([factor for _, factor in inputs.groups], [width for width, _ in inputs.groups])
-        total: NDArray[np.int64] = q.astype(np.int64) @ (factors.astype(np.int64)[:, None] * self.w)
+        total: NDArray[np.int64] = self.layer.sums((q * factors.astype(np.int64)).astype(self.type)).astype(np.int64)
         return total
+
+
+def _runnable(layer: Layer, inputs: InputCode | None) -> _Bits | _Numbers:
+    """The layer as it is computed; ``inputs`` if it is the first."""
+    if not isinstance(layer, Weights) or layer.values is not None:
+        return _Numbers(layer, inputs)
+    return _Bits(layer, [layer.shape[1]] if inputs is None else [width for width, _ in inputs.groups])
 
 
 class PackedNetwork:
@@ -110,10 +121,8 @@ class PackedNetwork:
 
     def __init__(self, description: Description) -> None:
         self.description = description
-        widths = [[width for width, _ in description.inputs.groups]]
-        widths += [[layer.shape[1]] for layer in description.layers[1:]]
-        pairs = zip(description.layers, widths, strict=True)
-        self._layers = [_Bits(*pair) if pair[0].values is None else _Numbers(pair[0]) for pair in pairs]
+        first_layer, *others = description.layers
+        self._layers = [_runnable(first_layer, description.inputs), *(_runnable(layer, None) for layer in others)]
         # Words of the largest intermediate result of each layer, per sample.
         first, *above = (layer.size for layer in self._layers)
         words = max(first * description.inputs.planes, *above, 64 * self.n_features_in)

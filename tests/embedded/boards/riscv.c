@@ -23,7 +23,7 @@ static long semihost(long call, void *block)
 uint32_t host_count(void)
 {
   uint32_t n;
-  __asm__ volatile("csrr %0, minstret" : "=r"(n));
+  __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, minstret\n.option pop" : "=r"(n));
   return n;
 }
 
