@@ -215,6 +215,12 @@ def test_settings_are_written_as_people_write_them():
     ]
 
     @dataclass
+    class Numbers:
+        rho: tuple[float, ...] = (1 + 1 / 88, 0.9)
+
+    assert config_rows(Numbers()) == [("rho", "1.01136, 0.9")]
+
+    @dataclass
     class Outer:
         model: Nested
 

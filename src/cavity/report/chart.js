@@ -28,7 +28,7 @@ const logTicks = (low, high) => {
     for (const m of [1, 2, 5]) all.push(m * 10 ** p);
   const inside = all.filter((t) => t >= low * 0.999 && t <= high * 1.001);
   const tens = inside.filter((t) => Math.abs(Math.log10(t) - Math.round(Math.log10(t))) < 1e-9);
-  if (inside.length < 3) return linearTicks(low, high, 4).filter((t) => t >= low && t <= high);
+  if (inside.length < 3) return linearTicks(low, high, 6).filter((t) => t >= low && t <= high);
   return tens.length > 3 ? tens : inside;
 };
 

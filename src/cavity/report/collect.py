@@ -26,6 +26,8 @@ from cavity.runs.origin import read_origins
 
 #: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.
 HISTOGRAM_BINS = 40
+#: Numbers of more digits are rounded; config.toml has them all.
+LONGEST_NUMBER = 9
 #: Test samples in each gallery.
 EXAMPLES = 12
 #: A weight counts as committed when |m| is beyond this share of its bound.
@@ -124,6 +126,8 @@ def _written(value: object) -> str:
         return "—"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and len(repr(value)) > LONGEST_NUMBER:
+        return f"{value:.6g}"
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_written(item)}" for key, item in value.items()) or "—"
     if isinstance(value, list | tuple):

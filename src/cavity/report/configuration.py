@@ -54,7 +54,7 @@ def _shared(runs: Sequence[RunSummary], rows: Sequence[tuple[str, str]]) -> list
     figures = []
     if chosen:
         table = Table(head, chosen, numeric=False)
-        figures.append(Figure("settings", title + several, "What was chosen." if known else dash, table))
+        figures.append(Figure("settings", title + several, "What somebody asked for." if known else dash, table))
     if defaults:
         table = Table(head, defaults, numeric=False, folded=True)
         figures.append(Figure("defaults", f"Left to their defaults{several}", dash, table))
