@@ -101,6 +101,7 @@ def cases(folder: Path) -> list[Case]:
     export = "export run --format packed --inputs real --out out/n"
     add("run", RUN[:3], "evaluate run", "predict run --out out/p.csv", export, "report run", resume, again)
     add("run", ("report.html", ".report.html.tmp"), "report run")
+    add("run", ("sessions.jsonl",), "report run", resume, again)
     add("run", (".lock", *OLD), resume)
     add("run", (".lock", "tensorboard", "report.html"), again)
     if find_spec("tensorboard"):

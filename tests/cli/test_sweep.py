@@ -33,11 +33,20 @@ def test_what_has_one_value_is_not_searched():
     assert parsed() == (Config(), Space())
     assert parsed("--hidden", "101", "--epochs", "3") == (
         Config(hidden=(101,), epochs=3),
-        Space(("rho", "damping", "init")),
+        Space(("batch_size", "init")),
     )
-    assert parsed("--rho", "1.001,0.9", "--init", "0.5", "--damping", "0.7")[0] == Config(
-        rho=(1.001, 0.9), init=0.5, damping=(0.7,)
+    assert parsed("--rho", "1.001,0.9", "--init", "0.5", "--damping", "0.7") == (
+        Config(rho=(1.001, 0.9), init=0.5, damping=(0.7,)),
+        Space(("hidden",)),
     )
+
+
+def test_the_numbers_of_the_paper_are_searched_with_its_recipe():
+    assert parsed("--recipe", "paper", "--hidden", "101")[1] == Space(("rho", "damping", "init"))
+    assert parsed("--batch-size", "32|64", "--epochs", "5")[1] == Space(
+        ("hidden", "batch_size", "init"), batch_size=(32, 64)
+    )
+    assert parsed("--batch-size", "32")[0] == Config(batch_size=32)
 
 
 def test_ranges_and_lists_are_searched():
@@ -66,6 +75,9 @@ def test_a_configuration_is_where_the_search_begins(tmp_path):
     ("words", "message"),
     [
         (["--rho", "a..b"], "argument --rho: expected a range such as 0.5..0.9"),
+        (["--batch-size", "32|x"], "argument --batch-size: expected a positive whole number"),
+        (["--epochs", "5|5"], "epochs must have at least two different choices"),
+        (["--search", "epochs", "--epochs", "5"], "--epochs has one value but --search names it"),
         (["--rho", "1.1..0.9"], "range of rho must be two numbers, the smaller first"),
         (["--damping", "0.5..1"], "range of damping must lie in [0, 1)"),
         (["--hidden", "51|x"], "argument --hidden: expected widths"),
@@ -74,7 +86,7 @@ def test_a_configuration_is_where_the_search_begins(tmp_path):
         (["--search", "roh"], "did you mean rho?"),
         (["--search", "hidden", "--hidden", "51"], "--hidden has one value but --search names it"),
         (["--search", "rho", "--damping", "0.1..0.5"], "--damping has a range but --search does not name it"),
-        (["--rho", "1", "--damping", "0.8", "--init", "1", "--hidden", "51"], "nothing is left to search"),
+        (["--batch-size", "9", "--epochs", "3", "--init", "1", "--hidden", "51"], "nothing is left to search"),
         (["--trials", "0"], "trials must be a whole number of at least 1"),
         (["--validation", "0"], "validation must be a share between 0 and 1"),
         (["--objective", "speed"], "argument --objective: invalid choice"),

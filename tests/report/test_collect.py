@@ -17,7 +17,9 @@ from cavity.analysis import landscape, metrics
 from cavity.data import DataNotFound
 from cavity.report import collect
 from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, summarize
+from cavity.runs import Config
 from cavity.runs.matching import Found
+from cavity.runs.origin import SESSIONS, present, write_origin
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,44 @@ def test_filters_are_pictures_of_their_kernel(digits):
     assert summarize("a", Plain(), [], net, digits).first_layer.means.shape == (4, 1, 3, 3)
 
 
+def test_filters_on_whitened_patches_are_shown_on_pixels(digits):
+    net = cavity.network("white:4:3,conv:5:2,dense:7", (1, 8, 8), 10)
+    net.balance(digits.x_train[:200])
+    first = summarize("a", Plain(), [], net, digits).first_layer
+    assert (first.means.shape, first.whitened) == ((5, 1, 4, 4), True)
+    x = digits.x_test[:1].reshape(1, 1, 8, 8)[..., :4, :4]
+    filters, layer = net.front.filters.reshape(4, 1, 3, 3), net.weighted()[0]
+    through = torch.nn.functional.conv2d(torch.nn.functional.conv2d(x, filters), layer.mean.reshape(5, 4, 2, 2))
+    direct = torch.nn.functional.conv2d(x.double(), torch.from_numpy(first.means))
+    assert direct.flatten().numpy() == pytest.approx(through.flatten().numpy(), abs=1e-4)
+
+
+def test_feature_maps_are_the_inputs_of_the_next_layer(digits):
+    net = cavity.network("conv:5:3,pool:2,conv:4:2,dense:7", (1, 8, 8), 10, seed=3)
+    found = summarize("a", Plain(), [], net, digits)
+    assert [maps.maps.shape for maps in found.maps] == [(4, 5, 3, 3), (4, 4, 2, 2)]
+    assert [maps.units for maps in found.maps] == ["sign, MaxPool(2)", "sign"]
+    assert [int(digits.y_test[index]) for index in found.maps[0].indices] == [0, 1, 2, 3]
+    assert [image.shape for image in found.map_images] == [(8, 8)] * 4
+    # Against weights drawn from the posterior: units of the first convolution, in the mean over draws.
+    generator, layer, x = (
+        torch.Generator().manual_seed(0),
+        net.weighted()[0],
+        digits.x_test[list(found.maps[0].indices)],
+    )
+    draws = 4000
+    w = torch.stack([layer.sample(generator) for _ in range(draws)]).reshape(-1, 1, 3, 3)
+    z = torch.nn.functional.conv2d(x.reshape(4, 1, 8, 8), w).reshape(4, draws, 5, 6, 6)
+    units = torch.nn.functional.max_pool2d(torch.sign(z).flatten(0, 1), 2).reshape(4, draws, 5, 3, 3)
+    # Sums of nine weights are taken for Gaussian and units of a window for independent.
+    gap = (units.mean(dim=1).numpy() - found.maps[0].maps) ** 2
+    assert gap.mean() < 0.1 * (found.maps[0].maps ** 2).mean()
+
+
+def test_dense_networks_have_no_feature_maps(summary):
+    assert summary.maps == ()
+
+
 def test_weights_without_a_bound_are_scaled_by_the_largest(digits):
     net = cavity.mlp(64, (5,), 10, weights="gaussian")
     found = summarize("a", Plain(), [], net, digits)
@@ -175,6 +215,12 @@ def test_settings_are_written_as_people_write_them():
     ]
 
     @dataclass
+    class Numbers:
+        rho: tuple[float, ...] = (1 + 1 / 88, 0.9)
+
+    assert config_rows(Numbers()) == [("rho", "1.01136, 0.9")]
+
+    @dataclass
     class Outer:
         model: Nested
 
@@ -187,7 +233,8 @@ class FakeRun:
     """A run without a folder."""
 
     def __init__(self, path: str, trained, error: Exception | None = None) -> None:
-        self.path, self.config, self.records = Path(path), trained.config, trained.history
+        self.path, self.records = Path(path), trained.history
+        self.config = Config(dataset="digits", hidden=(31,), epochs=4, batch_size=50, output="argmax", evaluate_every=1)
         self.trained, self.error = trained, error
 
     def load_network(self) -> cavity.Network:
@@ -203,6 +250,30 @@ class FakeRun:
 def test_runs_of_the_same_name_are_told_apart(trained):
     names = [s.name for s in collect_all([FakeRun(path, trained) for path in ("a/run", "b/run", "c/other")])]
     assert names == ["a/run", "b/run", "other"]
+
+
+def test_the_head_says_what_was_trained_where_and_how_far(trained, tmp_path):
+    write_origin(tmp_path, replace(present(0, "cpu", 1), host="a", commit="0123456789abcdef", changed=True))
+    write_origin(tmp_path, replace(present(2, "cpu", 1), host="b", commit="0123456789abcdef"))
+    (found,) = collect_all([FakeRun(str(tmp_path), trained)])
+    facts = dict(found.facts)
+    assert (facts["Architecture"], facts["Weights"]) == ("64 → 31 → 10", "2\u202f294 binary")
+    assert facts["Training"] == "3 of 4 epochs, mini-batches of 50, seed 0"
+    assert facts["Machine"].startswith("a, b (")
+    assert facts["Commit"] == "0123456789, with changes that were not committed; then 0123456789"
+    assert facts["Begun"].endswith("UTC, resumed 1 time")
+    assert not found.finished
+    assert found.chosen == {"hidden", "epochs", "batch_size"}
+
+
+def test_a_run_of_an_older_version_does_not_know_where_it_was_trained(trained, tmp_path):
+    (found,) = collect_all([FakeRun(str(tmp_path), trained)])
+    assert dict(found.facts)["Machine"] == "not recorded"
+    assert found.notes == ()
+    (tmp_path / SESSIONS).write_text("no session\n")
+    (found,) = collect_all([FakeRun(str(tmp_path), trained)])
+    assert dict(found.facts)["Machine"] == "not recorded"
+    assert "Where it was trained could not be read" in found.notes[0]
 
 
 def test_missing_data_leaves_a_note(trained):

@@ -7,8 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from cavity.report.configuration import configuration
 from cavity.report.content import Gallery, Histogram, Lines, Matrix, Reliability, Table
-from cavity.report.overview import comparison, configuration, final_numbers, sections
+from cavity.report.overview import comparison, final_numbers, sections, shared_facts
+from cavity.report.summary import FeatureMaps
 from cavity.report.wording import duration, error, fixed, listed, percent, share
 from report.helpers import layer, outcome, record, summary
 
@@ -109,16 +111,67 @@ def test_the_best_of_each_error_is_marked():
     assert table.rows[0][:2] == ("good", "2.50\u00a0%")
     assert (0, 1) in table.marked
     assert not any(row == 1 for row, _ in table.marked)
+    assert table.values[0][1] == 2.5
+    assert table.runs == (0, 1)
     ece = table.head.index("ECE")
     assert (0, ece) not in table.marked, "both are equal, so none is the best"
     assert (0, table.head.index("Training time")) not in table.marked
 
 
-def test_differing_settings_are_marked():
-    a, b = summary("a", 4), summary("b", 5, config=(("epochs", "5"), ("dataset", "pets"), ("bias", "yes")))
-    table = configuration([a, b]).figures[0].content
-    assert table.rows == (("dataset", "pets", "pets"), ("epochs", "4", "5"), ("bias", "—", "yes"))
-    assert table.marked == {(1, 1), (1, 2), (2, 1), (2, 2)}
+def test_runs_that_differ_have_a_row_each():
+    a = summary("a", 4, chosen=frozenset({"dataset"}))
+    b = summary("b", 5, config=(("epochs", "5"), ("dataset", "pets"), ("bias", "yes")), chosen=frozenset({"bias"}))
+    differing, chosen = (figure.content for figure in configuration([a, b]).figures)
+    assert (differing.head, differing.rows) == (("Run", "epochs", "bias"), (("a", "4", "—"), ("b", "5", "yes")))
+    assert differing.marked == {(1, 2)}
+    assert chosen.rows == (("dataset", "pets"),)
+
+
+def test_what_was_chosen_stands_before_what_was_left_to_its_default():
+    chosen, defaults = configuration([summary(chosen=frozenset({"epochs"}))]).figures
+    assert (chosen.content.rows, chosen.content.folded) == ((("epochs", "4"),), False)
+    assert (defaults.content.rows, defaults.content.folded) == ((("dataset", "pets"),), True)
+    (everything,) = configuration([summary()]).figures
+    assert everything.content.rows == (("dataset", "pets"), ("epochs", "4")), "nobody knows what was chosen"
+
+
+def test_means_over_seeds_are_those_of_the_runs():
+    seeds = [(("dataset", "pets"), ("seed", str(n))) for n in range(3)]
+    runs = [summary(f"mf-seed{n}", epochs, config=seeds[n]) for n, epochs in enumerate((5, 10, 10))]
+    runs.append(summary("other", 5, config=(("dataset", "pets"), ("seed", "0"), ("bias", "yes"))))
+    table = next(f.content for f in comparison(runs).figures if f.key == "seeds")
+    errors = np.array([5.0, 2.5, 2.5])
+    expected = f"{errors.mean():.2f}\u00a0±\u00a0{errors.std(ddof=1):.2f}\u00a0%"
+    assert table.rows[0][:3] == ("mf", "3", expected)
+    assert table.rows[1][:3] == ("other", "1", "5.00\u00a0%")
+    assert table.values[0][2] == pytest.approx(errors.mean())
+    assert table.runs == (0, 3)
+    assert not [f for f in comparison(runs[2:]).figures if f.key == "seeds"]
+
+
+def test_facts_that_differ_have_a_row_for_each_run():
+    common, hosts = ("Algorithm", "mf"), (("Machine", "a"), ("Machine", "b"))
+    runs = [summary(name, facts=(common, host)) for name, host in zip("xy", hosts, strict=True)]
+    assert shared_facts(runs) == [common]
+    table = next(f.content for f in comparison(runs).figures if f.key == "origins")
+    assert (table.head, table.rows) == (("Run", "Machine"), (("x", "a"), ("y", "b")))
+
+
+def test_the_last_epoch_that_was_measured_counts():
+    nothing = dict.fromkeys(("test_error", "test_error_bayes", "train_error", "train_error_bayes", "test_nll"))
+    assert final_numbers(summary(records=(record(1), record(2, **nothing))))[0].written == "25.00\u00a0%"
+
+
+def test_feature_maps_have_a_row_for_each_image():
+    maps = FeatureMaps("Layer 1", "sign", (3, 5), np.linspace(-1, 1, 2 * 3 * 4).reshape(2, 3, 2, 2), 7)
+    images = (np.zeros((8, 8), np.uint8),) * 2
+    gallery = contents([summary(maps=(maps,), map_images=images)], Gallery)["maps-1-1"]
+    assert gallery.columns == 4
+    assert [tile.description for tile in gallery.tiles[3:6]] == [
+        "channel 3 on test image 3",
+        "test image 5",
+        "channel 1 on test image 5",
+    ]
 
 
 def test_captions_name_the_commonest_confusion():

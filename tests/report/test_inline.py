@@ -35,6 +35,16 @@ def points(path) -> list[list[tuple[float, float]]]:
     return [[tuple(map(float, p.split())) for p in piece.split("L")] for piece in d.split("M") if piece]
 
 
+def places(tree, entry) -> list[tuple[float, float]]:
+    """Where the script will find the points of a curve, from the box and the range of the axes."""
+    left, top, right, bottom = map(float, tree.get("data-box").split())
+    x0, x1, y0, y1 = map(float, tree.get("data-range").split())
+    return [
+        (left + (x - x0) / (x1 - x0) * (right - left), bottom - (y - y0) / (y1 - y0) * (bottom - top))
+        for x, y in entry["points"]
+    ]
+
+
 def words(tree) -> list[str]:
     return [node.text for node in tree.iter("text")]
 
@@ -73,7 +83,7 @@ def test_gaps_split_a_curve_and_single_points_are_dots():
     tree = drawn(Lines("y", (line,)))
     assert [len(piece) for path in curves(tree) for piece in points(path) if len(piece) > 1] == [2]
     (entry,) = json.loads(tree.get("data-lines"))
-    alone = [entry["points"][place][2] for place in (0, 1, 3)]
+    alone = [places(tree, entry)[place][0] for place in (0, 1, 3)]
     assert [float(dot.get("cx")) for dot in tree.iter("circle")] == pytest.approx(alone, abs=0.06)
 
 
@@ -103,14 +113,15 @@ def test_fixed_top_is_kept():
 
 
 def test_tooltip_data_has_the_numbers_and_the_places():
-    tree = drawn(Lines("y", (Line(HOSTILE, (1, 2), (0.5, 0.25), 3, dashed=True),)))
+    line = Line(HOSTILE, (1, 2), (0.5, 0.25), 3, dashed=True, in_legend=False, run=4)
+    tree = drawn(Lines("y", (line,), 1.0))
     (entry,) = json.loads(tree.get("data-lines"))
     (piece,) = points(curves(tree)[0])
-    assert (entry["name"], entry["class"], entry["dashed"]) == (HOSTILE, "c3", True)
-    assert [point[:2] for point in entry["points"]] == [[1, 0.5], [2, 0.25]]
-    assert [tuple(point[2:]) for point in entry["points"]] == [pytest.approx(p, abs=0.06) for p in piece]
-    top, bottom = map(float, tree.get("data-span").split())
-    assert top <= min(y for _, y in piece) < max(y for _, y in piece) <= bottom
+    assert entry.pop("points") == [[1, 0.5], [2, 0.25]]
+    assert entry == {"name": HOSTILE, "class": "c3", "run": 4, "dashed": True, "quiet": True}
+    entry["points"] = [[1, 0.5], [2, 0.25]]
+    assert places(tree, entry) == [pytest.approx(p, abs=0.06) for p in piece]
+    assert (tree.get("data-x"), tree.get("data-y"), tree.get("data-top")) == ("epoch", "y", "1")
 
 
 def test_dashes_and_colours_follow_the_line():

@@ -14,7 +14,7 @@ from cavity.report.collect import summarize
 from cavity.report.page import lead, page, write_page
 from report.helpers import HOSTILE, example, layer, outcome, summary
 
-VOID = {"meta", "link", "img"}
+VOID = {"meta", "link", "img", "input"}
 
 
 class Document(HTMLParser):
@@ -90,6 +90,31 @@ def test_the_policy_allows_this_script_only():
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in html
     assert "default-src 'none'" in html
+
+
+def test_a_page_on_disk_connects_to_nobody_and_a_live_one_to_its_server():
+    still, live = unescape(page([summary()])), unescape(page([summary()], live=True))
+    assert "connect-src" not in still
+    assert "fetch(" not in still
+    assert "connect-src 'self'" in live
+    assert 'id="live"' in live
+
+
+def test_the_head_has_what_all_runs_have_in_common():
+    common = ("Algorithm", HOSTILE)
+    runs = [summary(name, facts=(common, ("Machine", name)), finished=False) for name in ("first", "second")]
+    document = Document(page(runs))
+    words = [text.replace("\n", "") for text in document.texts]
+    assert any("alert(1)" in text for text in words)
+    assert words.count("Algorithm") == 1
+    assert "unfinished" in words
+
+
+def test_the_downloads_are_the_numbers_of_the_page():
+    (epochs, runs) = (link for link in Document(page([summary("a", 2)])).links if link.startswith("data:text/csv"))
+    text = base64.b64decode(epochs.partition(",")[2]).decode("utf-8-sig")
+    assert text.splitlines()[1].startswith("a,1,20.0,25.0,")
+    assert base64.b64decode(runs.partition(",")[2]).decode("utf-8-sig").startswith("run,data,Test error,")
 
 
 def test_every_picture_has_a_description():

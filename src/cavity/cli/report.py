@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
 from cavity.cli.output import say
-from cavity.cli.parser import add_data_changed
+from cavity.cli.parser import UsageError, add_data_changed
+
+LAST_PORT = 65535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +26,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)"
     )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="show the page to browsers on this machine and keep it up to date while the runs go on; Ctrl-C ends it",
+    )
+    parser.add_argument("--port", type=port, metavar="N", help="port for --serve (default: one that is free)")
+
+
+def port(text: str) -> int:
+    """``8080``."""
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to {LAST_PORT}, got {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, and the plots if asked for; 0 on success."""
+    if args.serve:
+        return _serve(args)
+    if args.port is not None:
+        raise UsageError("--port is for --serve")
     from cavity.report.collect import collect_all
     from cavity.report.page import write_page
     from cavity.runs import open_run
@@ -41,4 +61,23 @@ def run(args: argparse.Namespace) -> int:
         from cavity.report.plots import save_plots
 
         say(f"{args.plots}: {len(save_plots(summaries, args.plots))} files")
+    return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C, which is how it is meant to end."""
+    from cavity.report.serve import serve
+    from cavity.runs import open_run
+
+    for name in ("out", "plots"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name} does not go with --serve, which writes no file")
+    for path in args.runs:
+        open_run(path)
+
+    def ready(address: str) -> None:
+        print(f"{address}  (Ctrl-C ends it)", flush=True)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(args.runs, args.port or 0, data_changed=args.data_changed, ready=ready)
     return 0

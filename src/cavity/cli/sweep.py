@@ -1,17 +1,20 @@
 """Search for the options that suit the data: many short runs, judged by a part of the training set.
 
     cavity sweep --dataset fashion-mnist --hidden 101 --trials 40 --jobs 2 --out sweeps/first
-    cavity sweep --dataset digits --rho 0.99..1.01 --hidden '51,51|101,101|201' --search rho,hidden
+    cavity sweep --dataset digits --batch-size '32|64|128' --hidden '51,51|101,101|201' --epochs 10
+    cavity sweep --dataset digits --recipe paper --hidden 101       rho, damping and the spread of the first fields
     cavity sweep --dataset digits --select evidence     by the evidence of the training set, without training
     cavity sweep --resume sweeps/first --trials 80      on after an interruption, or further
     cavity train --config sweeps/first/best.toml --out runs/best
 
-By default rho, damping, init and hidden are searched, except those that are given a single value; last-rho, the rho of
-the last layer, is searched only if --search names it. A range is LOW..HIGH; | separates choices of hidden layers.
+By default hidden, batch-size, epochs and init are searched, with --recipe paper rho, damping, init and hidden, except
+those that are given a single value; last-rho, the rho of the last layer, is searched only if --search names it. A range
+is LOW..HIGH; | separates choices of hidden layers and of whole numbers. Whoever searches rho or damping searches the
+paper's recipe.
 All other options are those of cavity train and the same for every trial; the search begins at the values in --config.
 The test set is never used.
 
-In Python: sweep = cavity.sweep.run(cavity.runs.Config(dataset="digits"), cavity.sweep.Space(("rho", "init")),
+In Python: sweep = cavity.sweep.run(cavity.runs.Config(dataset="digits"), cavity.sweep.Space(("hidden", "init")),
 "sweeps/first", trials=40, jobs=2); sweep.best; cavity.runs.train(sweep.best_config)
 """
 
@@ -22,11 +25,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from cavity.cli.output import say
-from cavity.cli.parser import UsageError
+from cavity.cli.parser import UsageError, positive
 from cavity.cli.train import INTERRUPTED, add_option, given_options, help_text, numbers, widths
 from cavity.runs.config import Config
 from cavity.studies.sweep.plan import OBJECTIVES, OF_THE_PRIOR, TRIALS, VALIDATION
-from cavity.studies.sweep.space import DEFAULT, SEARCHABLE, Space
+from cavity.studies.sweep.space import OF_THE_PAPER, SEARCHABLE, Space, default_search
 
 if TYPE_CHECKING:
     from cavity.studies.sweep.folder import Sweep
@@ -56,9 +59,25 @@ def choices_or_widths(text: str) -> Searched:
     return tuple(tuple(widths(part)) for part in text.split("|")) if "|" in text else widths(text)
 
 
+def choices_or_number(text: str) -> Searched:
+    """``32|64|128``, or what ``cavity train`` takes."""
+    found = [positive(part.strip()) for part in text.split("|")]
+    return tuple(found) if "|" in text else found
+
+
 def names(text: str) -> tuple[str, ...]:
     """``rho,damping,last-rho``."""
     return tuple(word.strip().replace("-", "_") for word in text.split(",") if word.strip())
+
+
+#: How the values of what can be searched are written, if it is no range.
+FORMS = {
+    "hidden": (choices_or_widths, "N,N|N"),
+    "batch_size": (choices_or_number, "N|N"),
+    "epochs": (choices_or_number, "N|N"),
+}
+#: Options that are one number, though a list of one is what was read.
+SINGLE = ("init", "batch_size", "epochs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +104,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="FILE", help="read options from a TOML file; those given here win (default: none)")
     searched = parser.add_argument_group("what to search")
     listed = ", ".join(name.replace("_", "-") for name in SEARCHABLE)
-    searched.add_argument("--search", type=names, metavar="A,B", help=f"some of {listed} (default: the first four)")
+    searched.add_argument(
+        "--search",
+        type=names,
+        metavar="A,B",
+        help=f"some of {listed} (default: hidden,batch-size,epochs,init; with --recipe paper rho,damping,init,hidden)",
+    )
     options = parser.add_argument_group("what to train")
     about = {item.name: item for item in fields(Config)}
     for name, item in about.items():
@@ -93,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             add_option(options, item)
     for name in SEARCHABLE:
         text = help_text(about[name]) if name in about else "rho of the last layer (default: that of --rho)"
-        kind, metavar = (choices_or_widths, "N,N|N") if name == "hidden" else (range_or_numbers, "LOW..HIGH")
+        kind, metavar = FORMS.get(name, (range_or_numbers, "LOW..HIGH"))
         searched.add_argument(flag(name), type=kind, metavar=metavar, default=argparse.SUPPRESS, help=text)
 
 
@@ -104,22 +128,24 @@ def asked(args: argparse.Namespace) -> tuple[Config, Space]:
     several: dict[str, Any] = {name: found for name, found in written.items() if isinstance(found, tuple)}
     if "last_rho" in one:
         raise UsageError("--last-rho takes a range, e.g. 0.5..0.99; to fix it, give --rho a number for each layer")
-    usual = DEFAULT if args.select is None else OF_THE_PRIOR
-    search = args.search or tuple(n for n in SEARCHABLE if n in several or (n in usual and n not in one))
+    fixed = {name: value for name, value in given_options(args).items() if name not in SEARCHABLE}
+    fixed |= {name: value[0] if name in SINGLE else value for name, value in one.items()}
+    if len(one.get("init", [0])) != 1:
+        raise UsageError(f"--init must be one number or a range, got {len(one['init'])} numbers")
+    config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**fixed)
+    paper = not set(OF_THE_PAPER).isdisjoint(several)
+    usual = OF_THE_PRIOR if args.select is not None else default_search("paper" if paper else config.recipe)
+    asked_for = [name for name in usual if name not in one], [name for name in SEARCHABLE if name in several]
+    search = args.search or tuple(dict.fromkeys(asked_for[0] + asked_for[1]))
     for name in search:
         if name in one:
-            form = "'51,51|101,101'" if name == "hidden" else "LOW..HIGH"
+            form = {"hidden": "'51,51|101,101'", "batch_size": "'32|64'", "epochs": "'10|20'"}.get(name, "LOW..HIGH")
             raise UsageError(f"{flag(name)} has one value but --search names it: give {flag(name)} {form}, or neither")
     for name in several:
         if name not in search:
             raise UsageError(f"{flag(name)} has a range but --search does not name it")
     if not search:
-        raise UsageError("nothing is left to search: give an option a range, e.g. --damping 0.5..0.9")
-    if len(one.get("init", [0])) != 1:
-        raise UsageError(f"--init must be one number or a range, got {len(one['init'])} numbers")
-    fixed = {name: value for name, value in given_options(args).items() if name not in SEARCHABLE}
-    fixed |= {name: value[0] if name == "init" else value for name, value in one.items()}
-    config = (Config() if args.config is None else Config.from_toml(args.config)).replace(**fixed)
+        raise UsageError("nothing is left to search: give an option several values, e.g. --batch-size '32|64'")
     return config, Space(search, **several)
 
 

@@ -13,18 +13,23 @@ from torch import Tensor
 from cavity.analysis.calibration import reliability
 from cavity.analysis.metrics import EpochRecord, measure
 from cavity.core.channels import GaussianOutput
-from cavity.core.couplings import Conv2d
 from cavity.core.layer import Layer
 from cavity.core.network import Network
 from cavity.data import DataError, DataNotFound, Dataset
-from cavity.report.summary import Bins, Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+from cavity.report import facts
+from cavity.report.features import bound_of, feature_maps, first_layer
+from cavity.report.settings import chosen
+from cavity.report.summary import Bins, Example, FeatureMaps, LayerSummary, RunSummary, TestSummary
 from cavity.runs.entropy import read_entropies
 from cavity.runs.folder import Run
+from cavity.runs.origin import read_origins
 
 #: Bins of the histograms of magnetisations: an even number, so that 0 is an edge.
 HISTOGRAM_BINS = 40
-#: Test samples in each gallery and units of the first layer that are shown.
-EXAMPLES, UNITS = 12, 48
+#: Numbers of more digits are rounded; config.toml has them all.
+LONGEST_NUMBER = 9
+#: Test samples in each gallery.
+EXAMPLES = 12
 #: A weight counts as committed when |m| is beyond this share of its bound.
 COMMITTED = 0.9
 
@@ -50,8 +55,20 @@ def collect(run: Run, name: str, data_changed: str | None = None) -> RunSummary:
         data, notes = found.dataset, found.notes
     except (DataError, DataNotFound) as error:
         notes = (f"Nothing could be measured on the test set because the data could not be read: {error}",)
-    summary = summarize(name, run.config, run.records, run.load_network(), data)
-    return dataclasses.replace(summary, notes=(*notes, *summary.notes), entropies=read_entropies(run))
+    config, records = run.config, run.records
+    summary = summarize(name, config, records, run.load_network(), data)
+    try:
+        origins = read_origins(run.path)
+    except (ValueError, OSError) as error:
+        origins, notes = [], (*notes, f"Where it was trained could not be read: {error}")
+    return dataclasses.replace(
+        summary,
+        notes=(*notes, *summary.notes),
+        facts=(*summary.facts, *facts.of_config(config, len(records)), *facts.of_origins(origins)),
+        chosen=chosen(config, data),
+        finished=len(records) >= config.epochs,
+        entropies=read_entropies(run),
+    )
 
 
 def summarize(
@@ -61,8 +78,10 @@ def summarize(
     layers, percent = net.weighted(), not isinstance(net.output, GaussianOutput)
     test: TestSummary | None = None
     notes: tuple[str, ...] = ()
+    maps: tuple[FeatureMaps, ...] = ()
     try:
         test = _test(net, dataset) if dataset is not None and percent else None
+        maps = feature_maps(net, dataset) if dataset is not None and percent else ()
     except FloatingPointError as error:
         notes = (f"Nothing could be measured on the test set: {error}.",)
     return RunSummary(
@@ -73,9 +92,19 @@ def summarize(
         percent=percent,
         layers=tuple(_layer(number, layer) for number, layer in enumerate(layers, start=1)),
         test=test,
-        first_layer=_first_layer(layers[0], None if dataset is None else dataset.image_shape),
+        first_layer=first_layer(net, None if dataset is None else dataset.image_shape),
         notes=notes,
+        facts=facts.of_network(net),
+        maps=maps,
+        map_images=() if dataset is None or not maps else _images(dataset, maps[0].indices),
     )
+
+
+def _images(dataset: Dataset, indices: Sequence[int]) -> tuple[NDArray[np.uint8], ...]:
+    """Test images as bytes; none where samples are no images."""
+    if (shape := dataset.image_shape) is None:
+        return ()
+    return tuple(pixels(dataset.x_test[index], dataset.mean, dataset.std, shape) for index in indices)
 
 
 def config_rows(config: object, prefix: str = "") -> list[tuple[str, str]]:
@@ -97,6 +126,8 @@ def _written(value: object) -> str:
         return "—"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and len(repr(value)) > LONGEST_NUMBER:
+        return f"{value:.6g}"
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_written(item)}" for key, item in value.items()) or "—"
     if isinstance(value, list | tuple):
@@ -107,7 +138,7 @@ def _written(value: object) -> str:
 def _layer(number: int, layer: Layer) -> LayerSummary:
     m = layer.mean if layer.mask is None else layer.mean[layer.mask]
     values = m.flatten().double().cpu().numpy()
-    bound = _bound(layer)
+    bound = bound_of(layer)
     reach = bound or float(np.abs(values).max()) or 1.0
     # Damping leaves means a rounding error beyond their bound, which a histogram would silently drop.
     counts, edges = np.histogram(np.clip(values, -reach, reach), HISTOGRAM_BINS, (-reach, reach))
@@ -121,11 +152,6 @@ def _layer(number: int, layer: Layer) -> LayerSummary:
         committed=float((np.abs(values) > COMMITTED * (bound or 1.0)).mean()),
         polarization=float(np.square(values).mean()),
     )
-
-
-def _bound(layer: Layer) -> float | None:
-    """The largest |m| of the kind of weight, if it has one."""
-    return float(np.sqrt(layer.prior.largest_square)) if layer.prior.largest_square > 0 else None
 
 
 def _test(net: Network, dataset: Dataset) -> TestSummary | None:
@@ -177,17 +203,3 @@ def pixels(x: Tensor, mean: Tensor, std: Tensor, shape: tuple[int, int, int]) ->
     image = np.moveaxis(brightness, 0, -1) if shape[0] == 3 else brightness.mean(axis=0)
     rounded: NDArray[np.uint8] = np.round(255 * np.clip(image, 0.0, 1.0)).astype(np.uint8)
     return rounded
-
-
-def _first_layer(layer: Layer, image_shape: tuple[int, int, int] | None) -> FirstLayer | None:
-    """The means as pictures, if the layer's inputs are an image."""
-    coupling = layer.coupling
-    if isinstance(coupling, Conv2d):
-        shape = (coupling.input_shape[0], *coupling.kernel)
-    elif image_shape is not None and np.prod(image_shape) == np.prod(coupling.input_shape):
-        shape = image_shape
-    else:
-        return None
-    weights: Floats = coupling.without_constant(layer.mean[:UNITS]).double().cpu().numpy()
-    bound = _bound(layer) or float(np.abs(weights).max()) or 1.0
-    return FirstLayer(weights.reshape(-1, *shape), bound, coupling.outputs)

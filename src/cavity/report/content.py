@@ -16,7 +16,8 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; ``y`` is None where there is no value. ``colour`` is an index into the palette."""
+    """A curve of the run at place ``run``; ``y`` is None where there is no value. ``colour`` is an index into the
+    palette."""
 
     name: str
     x: tuple[float, ...]
@@ -24,6 +25,7 @@ class Line:
     colour: int
     dashed: bool = False
     in_legend: bool = True
+    run: int = 0
 
     @property
     def values(self) -> Floats:
@@ -86,21 +88,25 @@ class Tile:
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """Pictures in reading order."""
+    """Pictures in reading order, ``columns`` of them in a row if that matters."""
 
     tiles: tuple[Tile, ...]
+    columns: int | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Words and numbers; ``marked`` are the (row, column) that deserve a second look, ``coloured`` rows show the colour
-    that their number has in other figures."""
+    """Words and numbers; ``marked`` are the (row, column) that deserve a second look. ``runs`` are the places of the
+    runs that the rows are about, with the colours that these have in other figures. ``values`` (rows, columns) are the
+    numbers behind the words, to sort by and to download. A ``folded`` table is opened by whoever wants to see it."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     marked: frozenset[tuple[int, int]] = frozenset()
     numeric: bool = True
-    coloured: bool = False
+    runs: tuple[int, ...] = ()
+    values: tuple[tuple[float | None, ...], ...] = ()
+    folded: bool = False
 
 
 Content = Lines | Histogram | Reliability | Matrix | Gallery | Table
@@ -108,17 +114,19 @@ Content = Lines | Histogram | Reliability | Matrix | Gallery | Table
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """``key`` names files and anchors, ``title`` says what is drawn, ``caption`` what to look for."""
+    """``key`` names files and anchors, ``title`` says what is drawn, ``caption`` what to look for; ``run`` is the place
+    of the run that it is about, None for several."""
 
     key: str
     title: str
     caption: str
     content: Content
+    run: int | None = None
 
 
 def of_run(runs: Sequence[RunSummary], place: int, key: str, title: str, caption: str, content: Content) -> Figure:
     """A figure of one of the runs, with the run's name in its title where there are several."""
-    return Figure(key, title if len(runs) == 1 else f"{title} · {runs[place].name}", caption, content)
+    return Figure(key, title if len(runs) == 1 else f"{title} · {runs[place].name}", caption, content, place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Metric = Callable[["EpochRecord"], float | None]
 
 
-def line(name: str, run: RunSummary, metric: Metric, colour: int, dashed: bool = False, in_legend: bool = True) -> Line:
-    """One metric of one run over the epochs that have it."""
-    points = [(record.epoch, value) for record in run.records if (value := metric(record)) is not None]
+def line(name: str, runs: Sequence[RunSummary], place: int, metric: Metric, colour: int, **about: bool) -> Line:
+    """One metric of the run at ``place`` over the epochs that have it."""
+    points = [(record.epoch, value) for record in runs[place].records if (value := metric(record)) is not None]
     epochs, values = zip(*points, strict=True) if points else ((), ())
-    return Line(name, epochs, values, colour, dashed, in_legend)
+    return Line(name, epochs, values, colour, run=place, **about)
 
 
 def figure(
@@ -47,7 +47,7 @@ def learning(runs: Sequence[RunSummary]) -> Section:
     alone = len(runs) == 1
 
     def each(metric: Metric) -> list[Line]:
-        return [line("test" if alone else run.name, run, metric, colour) for colour, run in enumerate(runs)]
+        return [line("test" if alone else run.name, runs, place, metric, place) for place, run in enumerate(runs)]
 
     nll = "Punishes confident mistakes: if it rises while the error falls, the network is becoming overconfident."
     ece = "The average gap between confidence and accuracy; 0 is perfect calibration."
@@ -65,10 +65,10 @@ def _errors(runs: Sequence[RunSummary]) -> list[Figure]:
     """Test and training errors in one figure of one run, or in a figure each of several."""
     unit = "error (%)" if all(run.percent for run in runs) else "root mean square error"
 
-    def both(part: str, name: str, run: RunSummary, colour: int) -> list[Line]:
+    def both(part: str, name: str, place: int, colour: int) -> list[Line]:
         bayes = attrgetter(f"{part}_error_bayes")
-        dashed = line(f"{name}, Bayesian", run, bayes, colour, dashed=True, in_legend=len(runs) == 1)
-        return [line(name, run, attrgetter(f"{part}_error"), colour), dashed]
+        dashed = line(f"{name}, Bayesian", runs, place, bayes, colour, dashed=True, in_legend=len(runs) == 1)
+        return [line(name, runs, place, attrgetter(f"{part}_error"), colour), dashed]
 
     if len(runs) == 1:
         run = runs[0]
@@ -80,12 +80,12 @@ def _errors(runs: Sequence[RunSummary]) -> list[Figure]:
         if tested:
             lowest, epoch = min(tested)
             caption += f" The lowest test error, {error(lowest, run.percent)}, was reached in epoch {epoch}."
-        return figure("error", "Error", caption, unit, [*both("test", "test", run, 0), *both("train", "train", run, 1)])
+        return figure("error", "Error", caption, unit, [*both("test", "test", 0, 0), *both("train", "train", 0, 1)])
     test = "Solid: point-wise; dashed: Bayesian. Compare where the curves end and how soon they get there."
     train = "A run that is low here but high on the test set has overfitted."
     figures = []
     for part, title, caption in (("test", "Test error", test), ("train", "Training error", train)):
-        lines = [one for colour, run in enumerate(runs) for one in both(part, run.name, run, colour)]
+        lines = [one for place, run in enumerate(runs) for one in both(part, run.name, place, place)]
         figures += figure(f"{part}-error", title, caption, unit, lines)
     return figures
 
@@ -106,8 +106,8 @@ def layers(runs: Sequence[RunSummary]) -> Section:
         "that the weights are certain and have stopped learning or, if they are Gaussian, that their means diverge."
     )
     lines = (
-        line("all layers" if len(runs) == 1 else run.name, run, percentage("clamped"), colour)
-        for colour, run in enumerate(runs)
+        line("all layers" if len(runs) == 1 else run.name, runs, place, percentage("clamped"), place)
+        for place, run in enumerate(runs)
         if any(record.clamped for record in run.records)
     )
     figures = [
@@ -123,8 +123,11 @@ def _by_layer(
 ) -> list[Figure]:
     """All layers of one run in one figure, or one figure per layer of several; ``top`` is for weights within ±1."""
 
-    def curve(name: str, run: RunSummary, number: int, colour: int) -> Line:
-        return line(name, run, lambda record: next(iter(getattr(record, field)[number : number + 1]), None), colour)
+    def curve(name: str, place: int, number: int, colour: int) -> Line:
+        def metric(record: EpochRecord) -> float | None:
+            return next(iter(getattr(record, field)[number : number + 1]), None)
+
+        return line(name, runs, place, metric, colour)
 
     def highest(chosen: Sequence[int]) -> float | None:
         bounds = {run.layers[number].bound for run in runs for number in chosen if number < len(run.layers)}
@@ -132,11 +135,11 @@ def _by_layer(
 
     numbers, title = range(max(len(run.layers) for run in runs)), key.capitalize()
     if len(runs) == 1:
-        lines = [curve(layer.name, runs[0], number, number) for number, layer in enumerate(runs[0].layers)]
+        lines = [curve(layer.name, 0, number, number) for number, layer in enumerate(runs[0].layers)]
         return figure(key, title, caption, y_label, lines, highest(numbers))
     figures = []
     for number in numbers:
-        lines = [curve(run.name, run, number, colour) for colour, run in enumerate(runs)]
+        lines = [curve(run.name, place, number, place) for place, run in enumerate(runs)]
         name = f"{title}, layer {number + 1}"
         figures += figure(f"{key}-{number + 1}", name, caption, y_label, lines, highest([number]))
     return figures

@@ -30,8 +30,8 @@ def surroundings(runs: Sequence[RunSummary]) -> Section:
 
 def _figures(shown: Sequence[tuple[int, str, Entropies]]) -> list[Figure]:
     alone = len(shown) == 1
-    entropy = [Line(name, found.distances, _share(found), place) for place, name, found in shown]
-    energy = [Line(name, found.distances, found.local_energy, place) for place, name, found in shown]
+    entropy = [Line(name, found.distances, _share(found), place, run=place) for place, name, found in shown]
+    energy = [Line(name, found.distances, found.local_energy, place, run=place) for place, name, found in shown]
     counts = [f"{found.constraints} of {found.samples}" for _, _, found in shown]
     caption = (
         "log of the share of networks at that distance that are solutions, per weight: the local entropy less that of "

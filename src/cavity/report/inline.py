@@ -6,8 +6,8 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from math import isfinite
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from cavity.report.content import Figure, Line, Lines
@@ -40,26 +40,35 @@ def inline(figure: Figure) -> str:
     about = {"role": "img", "aria-label": f"{figure.title}. {figure.caption}"}
     svg = ET.Element("svg", {"viewBox": drawn.attrib["viewBox"], **about})
     if isinstance(figure.content, Lines):
-        axes, height = sheet.axes[0], sheet.bbox.height
-        hover = [_hover(line, axes, height) for line in figure.content.lines]
-        svg.set("data-lines", json.dumps(hover, ensure_ascii=False, separators=(",", ":")))
-        svg.set("data-span", f"{height - axes.bbox.y1:.1f} {height - axes.bbox.y0:.1f}")
-        svg.set("data-x", figure.content.x_label)
+        for name, value in _numbers(figure.content, sheet.axes[0], sheet.bbox.height).items():
+            svg.set(f"data-{name}", value)
         svg.set("tabindex", "0")
     _copy(drawn, svg)
     return ET.tostring(svg, encoding="unicode")
 
 
-def _hover(line: Line, axes: Axes, height: float) -> dict[str, object]:
-    """Name, class and points [epoch, value, x, y] of a curve, for the page's script."""
-    y = line.values
-    places = axes.transData.transform(np.column_stack([line.x, y]))
+def _numbers(content: Lines, axes: Axes, height: float) -> dict[str, str]:
+    """What the page's script needs to show values, and to draw the curves anew: their points, the labels, and where
+    the axes of this drawing are."""
+    box, (x0, x1), (y0, y1) = axes.bbox, axes.get_xlim(), axes.get_ylim()
+    about = {
+        "lines": json.dumps(list(map(_curve, content.lines)), ensure_ascii=False, separators=(",", ":")),
+        "box": f"{box.x0:.2f} {height - box.y1:.2f} {box.x1:.2f} {height - box.y0:.2f}",
+        "range": " ".join(f"{end:.8g}" for end in (x0, x1, y0, y1)),
+        "x": content.x_label,
+        "y": content.y_label,
+    }
+    return about if content.top is None else {**about, "top": f"{content.top:g}"}
+
+
+def _curve(line: Line) -> dict[str, object]:
+    """Name, class, run and the points [x, y] of a curve."""
     points = [
-        [epoch, float(f"{value:.5g}"), round(across, 1), round(height - up, 1)]
-        for epoch, value, (across, up) in zip(line.x, y.tolist(), places.tolist(), strict=True)
-        if np.isfinite(value)
+        [float(f"{x:.6g}"), float(f"{y:.5g}")] for x, y in zip(line.x, line.values.tolist(), strict=True) if isfinite(y)
     ]
-    return {"name": line.name, "class": css_class(line.colour), "dashed": line.dashed, "points": points}
+    about: dict[str, object] = {"name": line.name, "class": css_class(line.colour), "run": line.run, "points": points}
+    about |= {"dashed": True} if line.dashed else {}
+    return about if line.in_legend else {**about, "quiet": True}
 
 
 def _copy(source: ET.Element, target: ET.Element) -> None:

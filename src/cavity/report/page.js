@@ -1,83 +1,84 @@
-"use strict";
-// Pointing at a chart, or arrow keys on it, show the values of the nearest epoch.
-(() => {
-  const NS = "http://www.w3.org/2000/svg";
-  const tip = document.createElement("div");
-  tip.className = "tip";
-  tip.hidden = true;
-  document.body.append(tip);
+// The controls above the charts, and tables that can be sorted.
+const about = JSON.parse(document.querySelector("main").dataset.about);
+const charts = [...document.querySelectorAll("svg[data-lines]")].map((svg) => new Chart(svg, about));
+const by = (id) => document.getElementById(id);
+const chips = [...document.querySelectorAll(".chip input")];
+const KEY = "cavity report " + document.title;
+const fresh = () => ({ hidden: new Set(), time: false, logX: false, logY: false, mean: false, smooth: 0 });
+let state = fresh();
 
-  const make = (parent, tag, className, attributes, words) => {
-    const node = parent.namespaceURI === NS ? document.createElementNS(NS, tag) : document.createElement(tag);
-    if (className) node.setAttribute("class", className);
-    for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
-    if (words !== undefined) node.textContent = words;
-    parent.append(node);
-    return node;
-  };
-
-  const place = (chart, x, y) => {
-    const box = chart.getBoundingClientRect();
-    const scale = box.width / chart.viewBox.baseVal.width;
-    const width = tip.offsetWidth;
-    const right = box.left + x * scale + 14;
-    const left = right + width > document.documentElement.clientWidth - 8 ? right - width - 28 : right;
-    tip.style.left = Math.max(8, left) + "px";
-    tip.style.top = Math.max(8, box.top + y * scale) + "px";
-  };
-
-  for (const chart of document.querySelectorAll("svg[data-lines]")) {
-    const lines = JSON.parse(chart.dataset.lines);
-    const [top, bottom] = chart.dataset.span.split(" ").map(Number);
-    const places = new Map();
-    for (const line of lines) for (const [epoch, , x] of line.points) places.set(epoch, x);
-    const epochs = [...places.keys()].sort((a, b) => a - b);
-    const overlay = make(chart, "g");
-    let current = -1;
-
-    const hide = () => {
-      overlay.replaceChildren();
-      tip.hidden = true;
-      current = -1;
-    };
-    const show = (index) => {
-      current = index;
-      const epoch = epochs[index];
-      const x = places.get(epoch);
-      overlay.replaceChildren();
-      tip.replaceChildren();
-      make(overlay, "line", "cursor", { x1: x, x2: x, y1: top, y2: bottom });
-      make(tip, "b", "", {}, chart.dataset.x + " " + epoch);
-      for (const line of lines) {
-        const point = line.points.find(([at]) => at === epoch);
-        if (!point) continue;
-        make(overlay, "circle", "dot " + line.class, { cx: point[2], cy: point[3], r: 3.5 });
-        const row = make(tip, "span", line.class);
-        make(row, "i", line.dashed ? "broken" : "");
-        row.append(line.name);
-        make(row, "em", "", {}, String(point[1]).replace("-", "\u2212"));
-      }
-      tip.hidden = false;
-      place(chart, x, top);
-    };
-    const nearest = (x) =>
-      epochs.reduce((best, epoch, index) =>
-        Math.abs(places.get(epoch) - x) < Math.abs(places.get(epochs[best]) - x) ? index : best, 0);
-
-    chart.addEventListener("pointermove", (event) => {
-      const box = chart.getBoundingClientRect();
-      show(nearest(((event.clientX - box.left) * chart.viewBox.baseVal.width) / box.width));
-    });
-    chart.addEventListener("pointerleave", hide);
-    chart.addEventListener("blur", hide);
-    chart.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (event.key === "Escape") hide();
-      if (!step) return;
-      event.preventDefault();
-      const start = current < 0 ? (step > 0 ? -1 : epochs.length) : current;
-      show(Math.min(epochs.length - 1, Math.max(0, start + step)));
-    });
+const store = () => {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify({ ...state, hidden: [...state.hidden] }));
+  } catch { /* a browser that keeps nothing */ }
+};
+const stored = () => {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(KEY));
+    return found && { ...fresh(), ...found, hidden: new Set(found.hidden.filter((run) => run < about.runs.length)) };
+  } catch {
+    return null;
   }
-  addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
-})();
+};
+const isFresh = () => !state.hidden.size && !state.time && !state.logX && !state.logY && !state.mean && !state.smooth;
+
+const update = () => {
+  const pressed = {
+    "by-epoch": !state.time, "by-time": state.time, "log-x": state.logX, "log-y": state.logY,
+    "by-run": !state.mean, "by-seed": state.mean,
+  };
+  for (const [id, on] of Object.entries(pressed)) by(id)?.setAttribute("aria-pressed", on);
+  for (const chip of chips) chip.checked = !state.hidden.has(Number(chip.dataset.run));
+  const slider = by("smooth");
+  slider.value = state.smooth;
+  slider.parentElement.querySelector("output").textContent = Number(state.smooth).toFixed(2).replace(/\.?0+$/, "") || "0";
+  by("reset").hidden = isFresh();
+  for (const node of document.querySelectorAll("figure[data-run], tr[data-run]"))
+    node.classList.toggle("off", state.hidden.has(Number(node.dataset.run)));
+  for (const chart of charts) chart.draw(state);
+  store();
+};
+const on = (id, change) => by(id)?.addEventListener("click", () => { change(); update(); });
+on("by-epoch", () => { state.time = false; });
+on("by-time", () => { state.time = true; });
+on("log-x", () => { state.logX = !state.logX; });
+on("log-y", () => { state.logY = !state.logY; });
+on("by-run", () => { state.mean = false; });
+on("by-seed", () => { state.mean = true; });
+on("all", () => { state.hidden.clear(); });
+on("none", () => { state.hidden = new Set(about.runs.keys()); });
+on("reset", () => { state = fresh(); });
+by("smooth").addEventListener("input", (event) => { state.smooth = Number(event.target.value); update(); });
+for (const chip of chips)
+  chip.addEventListener("change", () => {
+    state.hidden[chip.checked ? "delete" : "add"](Number(chip.dataset.run));
+    update();
+  });
+for (const part of document.querySelectorAll("[data-scripted]")) part.hidden = false;
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const numbers = [...body.rows].some((row) => row.cells[column].dataset.value !== undefined);
+      const known = (row) => !numbers || row.cells[column].dataset.value !== undefined;
+      const compare = (a, b) => numbers
+        ? Number(a.cells[column].dataset.value) - Number(b.cells[column].dataset.value)
+        : a.cells[column].textContent.localeCompare(b.cells[column].textContent, undefined, { numeric: true });
+      // What is missing stays at the end, whichever way.
+      const order = [...body.rows].sort((a, b) =>
+        known(b) - known(a) || (known(a) ? (down ? -1 : 1) * compare(a, b) : 0));
+      body.append(...order);
+    });
+  });
+}
+
+state = stored() || state;
+if (!isFresh()) update();

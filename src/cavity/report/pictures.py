@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cavity.report.content import Content, Figure, Gallery, Histogram, Matrix, Reliability, Section, Table, Tile, of_run
 from cavity.report.palette import NEGATIVE, POSITIVE
-from cavity.report.summary import Example, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+from cavity.report.summary import Example, FeatureMaps, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
 from cavity.report.wording import counted, fixed, percent, share
 
 
@@ -52,6 +52,7 @@ def first_layer(runs: Sequence[RunSummary]) -> Section:
 def _about(layer: FirstLayer) -> str:
     shown = len(layer.means)
     which = f"All {shown} units" if shown == layer.total else f"The first {shown} of {layer.total} units"
+    which += ", seen through the whitening" if layer.whitened else ""
     bound = fixed(layer.bound, 2).removesuffix(".00")
     if layer.means.shape[1] == 3:
         return f"{which}. Grey is 0; a bright or dark colour is a weight near ±{bound} on that channel."
@@ -77,6 +78,37 @@ def weights_picture(means: Floats, bound: float) -> NDArray[np.uint8]:
     colours = np.where((flat > 0)[..., None], np.array(POSITIVE), np.array(NEGATIVE)).astype(np.uint8)
     opacity = np.round(255 * np.abs(flat)).astype(np.uint8)
     return np.concatenate([colours, opacity[..., None]], axis=-1)
+
+
+def feature_maps(runs: Sequence[RunSummary]) -> Section:
+    """What the channels of each convolution answer to a few test images."""
+    text = (
+        "Each row begins with a test image; the pictures behind it are what the first channels of a convolution make "
+        "of it, position by position: the posterior means of their units."
+    )
+    figures = tuple(
+        of_run(runs, place, f"maps-{place + 1}-{number}", layer.name, _about_maps(layer), _maps(layer, run))
+        for place, run in enumerate(runs)
+        for number, layer in enumerate(run.maps, start=1)
+    )
+    return Section("feature-maps", "Feature maps", text, figures)
+
+
+def _about_maps(layer: FeatureMaps) -> str:
+    shown = layer.maps.shape[1]
+    which = f"All {shown} channels" if shown == layer.total else f"The first {shown} of {layer.total} channels"
+    return f"{which}: {layer.units}. Orange is positive, blue is negative; a faint unit is undecided."
+
+
+def _maps(layer: FeatureMaps, run: RunSummary) -> Gallery:
+    bound = float(np.abs(layer.maps).max()) or 1.0
+    tiles = []
+    for row, (index, channels) in enumerate(zip(layer.indices, layer.maps, strict=True)):
+        if run.map_images:
+            tiles.append(Tile(run.map_images[row], f"test image {index}"))
+        for number, one in enumerate(channels, start=1):
+            tiles.append(Tile(weights_picture(one[None], bound), f"channel {number} on test image {index}"))
+    return Gallery(tuple(tiles), layer.maps.shape[1] + bool(run.map_images))
 
 
 def calibration(runs: Sequence[RunSummary]) -> Section:

@@ -115,7 +115,7 @@ def draw(content: Content) -> Sheet:
 
 def _size(content: Content) -> tuple[float, float]:
     if isinstance(content, Gallery):
-        rows = -(-len(content.tiles) // TILES_PER_ROW)
+        rows = -(-len(content.tiles) // (content.columns or TILES_PER_ROW))
         return 8.4, 0.4 + rows * (1.15 if content.tiles[0].text else 0.7)
     return WIDTH, WIDTH if isinstance(content, Matrix | Reliability) else 0.65 * WIDTH
 
@@ -261,8 +261,8 @@ def _matrix(axes: Axes, content: Matrix) -> None:
 
 
 def _gallery(sheet: Sheet, content: Gallery) -> None:
-    rows = -(-len(content.tiles) // TILES_PER_ROW)
-    grid = sheet.subplots(rows, TILES_PER_ROW, squeeze=False)
+    columns = content.columns or TILES_PER_ROW
+    grid = sheet.subplots(-(-len(content.tiles) // columns), columns, squeeze=False)
     for axes in grid.flat:
         axes.axis("off")
     for axes, tile in zip(grid.flat, content.tiles, strict=False):

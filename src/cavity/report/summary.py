@@ -77,10 +77,24 @@ class TestSummary:
 
 @dataclass(frozen=True, eq=False)
 class FirstLayer:
-    """Posterior means of some units of the first layer, (units, channels, height, width), within ±``bound``."""
+    """Posterior means of some units of the first layer, (units, channels, height, width), within ±``bound``;
+    ``whitened`` if the layer stands on a whitening and these are its weights on the pixels through that."""
 
     means: Floats
     bound: float
+    total: int
+    whitened: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMaps:
+    """Posterior means (images, channels, height, width) of the units of some channels of a convolution, of ``total``,
+    on test images with these ``indices``; ``units`` says what they are, pooled or not."""
+
+    name: str
+    units: str
+    indices: tuple[int, ...]
+    maps: Floats
     total: int
 
 
@@ -97,5 +111,14 @@ class RunSummary:
     test: TestSummary | None
     first_layer: FirstLayer | None
     notes: tuple[str, ...] = ()
+    #: What was trained, how, where and with what: names and values.
+    facts: tuple[tuple[str, str], ...] = ()
+    #: The settings that are not their defaults; None where nobody knows.
+    chosen: frozenset[str] | None = None
+    #: Of convolutions, on ``map_images``: (height, width) or (height, width, 3) of bytes.
+    maps: tuple[FeatureMaps, ...] = ()
+    map_images: tuple[NDArray[np.uint8], ...] = ()
+    #: Whether all epochs are done.
+    finished: bool = True
     #: Where ``cavity entropy`` has been run.
     entropies: Entropies | None = None

@@ -65,3 +65,8 @@ def listed(words: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 layer``, ``2 layers``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def thin(number: int) -> str:
+    """A whole number with thin spaces between its thousands."""
+    return f"{number:,}".replace(",", "\u202f")

@@ -1,4 +1,5 @@
-"""Training runs that live in a folder: ``config.toml``, ``metrics.jsonl``, ``checkpoint.safetensors``, ``report.html``.
+"""Training runs that live in a folder: ``config.toml``, ``metrics.jsonl``, ``sessions.jsonl`` (when, where and with
+what versions it was trained), ``checkpoint.safetensors``, ``report.html``.
 
     run = cavity.runs.train(cavity.runs.Config(dataset="digits", epochs=30), "runs/first")   # cavity train
     run = cavity.runs.resume("runs/first")                                                  # cavity train --resume

@@ -24,6 +24,7 @@ from cavity.runs.config import Config, completed, input_shape, output_units
 from cavity.runs.entropy import ENTROPY
 from cavity.runs.folder import CHECKPOINT, CONFIG, METRICS, REPORT, Run, load_data, open_run
 from cavity.runs.matching import find_data
+from cavity.runs.origin import SESSIONS
 from cavity.runs.session import FREE, Session
 from cavity.training.callbacks import Callback
 from cavity.training.trainer import Trainer
@@ -166,14 +167,15 @@ def _require_free(folder: Path, force: bool, run: Run | None = None) -> None:
 
 
 def _keeps_nothing(folder: Path) -> bool:
-    """Whether a run was killed before its first checkpoint: there is a configuration at most, and no record."""
+    """Whether a run was killed before its first checkpoint: there is no record, and at most a configuration
+    and where it began."""
     metrics = folder / METRICS
-    return held_names(folder) <= {CONFIG, METRICS} and not (metrics.is_file() and metrics.stat().st_size)
+    return held_names(folder) <= {CONFIG, METRICS, SESSIONS} and not (metrics.is_file() and metrics.stat().st_size)
 
 
 def _clear(folder: Path) -> None:
     """Remove what an earlier run left; the checkpoint first, so that it is never beside a configuration not its own."""
-    for name in (CHECKPOINT, METRICS, REPORT, ENTROPY, CONFIG):
+    for name in (CHECKPOINT, METRICS, SESSIONS, REPORT, ENTROPY, CONFIG):
         (folder / name).unlink(missing_ok=True)
     board = folder / TENSORBOARD
     # rmtree opens whatever it is given, and would wait for a pipe.

@@ -8,7 +8,7 @@ import pytest
 
 from cavity.runs import Config
 from cavity.studies.sweep.plan import Plan
-from cavity.studies.sweep.space import SEARCHABLE, AroundOne, Space, default_widths
+from cavity.studies.sweep.space import LISTED, PAPER_DEFAULT, SEARCHABLE, AroundOne, Space, default_widths
 from studies.sweep.helpers import tiny, tiny_plan
 
 
@@ -24,18 +24,22 @@ def test_rho_is_searched_by_its_distance_from_1():
 @pytest.mark.parametrize("name", SEARCHABLE)
 def test_values_come_back_from_their_coordinates(name):
     (axis,) = Space((name,)).resolved((101,), 100).axes(100)
-    values = axis.values if name == "hidden" else [axis.low + share * (axis.high - axis.low) for share in (0, 0.3, 1)]
+    values = axis.values if name in LISTED else [axis.low + share * (axis.high - axis.low) for share in (0, 0.3, 1)]
     for value in values:
         assert axis.holds(value)
         back = axis.value(axis.coordinate(value))
-        assert back == value if name == "hidden" else back == pytest.approx(value, rel=1e-12)
+        assert back == value if name in LISTED else back == pytest.approx(value, rel=1e-12)
 
 
 def test_default_ranges_fit_the_run():
-    long, short = (Space().resolved((201, 201), steps) for steps in (10_000, 20))
+    long, short = (Space(PAPER_DEFAULT).resolved((201, 201), steps) for steps in (10_000, 20))
     assert long.rho == (1 - 5e-4, 1 + 1e-3)
     assert short.rho == (0.75, 1.1)
     assert long.hidden == ((201,), (51, 51), (101, 101), (201, 201))
+    usual = Space().resolved((201,), 100, batch_size=64, epochs=10, most=100)
+    assert (usual.batch_size, usual.epochs) == ((16, 32, 64, 100), (2, 5, 10))
+    with pytest.raises(ValueError, match="epochs is searched, but 1 leaves no choice"):
+        Space(("epochs",)).resolved((201,), 100, epochs=1)
     assert default_widths((501,)) == ((501,), (127,), (251,))
     with pytest.raises(ValueError, match="no hidden layers: give a list"):
         default_widths(())
@@ -46,11 +50,13 @@ def test_default_ranges_fit_the_run():
     [
         ({"search": ()}, "search names nothing"),
         ({"search": ("dampin",)}, "'dampin', which cannot be searched; did you mean damping"),
-        ({"search": ("epochs",)}, "cannot be searched; there are rho"),
+        ({"search": ("seed",)}, "cannot be searched; there are rho"),
+        ({"search": ("epochs",), "epochs": (3, 3)}, "epochs must have at least two different choices"),
+        ({"batch_size": (0, 3)}, "choices of batch_size must be whole numbers of at least 1"),
         ({"search": ("rho",), "damping": (0, 0.5)}, "damping has a range but search does not name it"),
-        ({"rho": (1.1, 0.9)}, "range of rho must be two numbers, the smaller first"),
-        ({"rho": (0.0, 0.9)}, "range of rho must lie above 0"),
-        ({"damping": (0.5, 1.0)}, r"range of damping must lie in \[0, 1\)"),
+        ({"search": PAPER_DEFAULT, "rho": (1.1, 0.9)}, "range of rho must be two numbers, the smaller first"),
+        ({"search": PAPER_DEFAULT, "rho": (0.0, 0.9)}, "range of rho must lie above 0"),
+        ({"search": PAPER_DEFAULT, "damping": (0.5, 1.0)}, r"range of damping must lie in \[0, 1\)"),
         ({"init": (0, 1)}, "range of init must lie above 0"),
         ({"init": (1, float("nan"))}, "range of init must be two numbers"),
         ({"hidden": ((51,), (51,))}, "hidden must have at least two different choices"),
@@ -70,6 +76,23 @@ def test_a_trial_is_the_configuration_with_its_values():
     assert plan.configuration({"rho": 1.01, "damping": 0.5, "init": 0.3, "hidden": (15,)}).rho == (1.01, 0.9)
 
 
+def test_mini_batches_and_epochs_are_those_of_the_trial():
+    plan = tiny_plan(Space(("batch_size", "epochs")))
+    config = plan.configuration({"batch_size": 32, "epochs": 2})
+    assert (config.batch_size, config.epochs, config.recipe) == (32, 2, "annealed")
+    both = tiny_plan(Space(("rho", "epochs"), epochs=(2, 4)))
+    rho = both.transferred({"rho": 1.01, "epochs": 2}).rho[0]
+    assert (rho - 1) * 2 * (1438 // 128) == pytest.approx(0.01 * 2 * (1150 // 128))
+
+
+def test_errors_of_numbers_are_no_percentages():
+    config = tiny(dataset="somewhere.csv", task="regression")
+    plan = tiny_plan(Space(("init",)), config)
+    assert (plan.title, plan.shown(0.51234)) == ("validation RMSE", "0.5123")
+    assert tiny_plan(Space(("init",)), config, objective="error-bayes").title == "validation Bayesian RMSE"
+    assert tiny_plan(Space(("init",))).shown(4.2) == "4.20 %"
+
+
 @pytest.mark.parametrize(
     ("given", "values", "rho"),
     [
@@ -86,7 +109,11 @@ def test_the_last_layer_has_a_rho_of_its_own(given, values, rho):
 
 
 def test_the_first_trial_is_what_train_would_do():
-    plan = tiny_plan(Space(), Config(epochs=30))
+    messages = tiny_plan(Space(), Config(epochs=30))
+    assert messages.config.recipe == "annealed"
+    assert messages.usual() == {"hidden": (201, 201), "batch_size": 64, "epochs": 30, "init": 1.0}
+    plan = tiny_plan(Space(PAPER_DEFAULT), Config(epochs=30))
+    assert plan.config.recipe == "paper"
     usual = plan.usual()
     assert usual == {"rho": 1 + 2 / (30 * 17), "damping": 0.8, "init": 1.0, "hidden": (201, 201)}
     assert plan.configuration(usual).rho == (usual["rho"], usual["rho"], 0.9)

@@ -1,7 +1,7 @@
 """Many runs at once: a search for the options that suit the data, with Optuna (``pip install "cavity[sweep]"``).
 
     config = cavity.runs.Config(dataset="digits", epochs=10)
-    sweep = cavity.sweep.run(config, cavity.sweep.Space(("rho", "damping")), "sweeps/first", trials=40, jobs=2)
+    sweep = cavity.sweep.run(config, cavity.sweep.Space(("hidden", "init")), "sweeps/first", trials=40, jobs=2)
     sweep = cavity.sweep.resume("sweeps/first", trials=80)          # after an interruption, or to go further
     sweep = cavity.sweep.open_sweep("sweeps/first")
     sweep.best.value, sweep.best.values, sweep.trials

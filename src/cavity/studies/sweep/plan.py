@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cavity.runs.config import Config, completed
-from cavity.studies.sweep.space import Axis, Space, Widths
+from cavity.studies.sweep.space import OF_THE_PAPER, Axis, Space, Widths
 from cavity.training.recipes import LAST_RHO
 from cavity.util.regular import read_regular
 from cavity.util.text import shown
@@ -62,8 +62,10 @@ class Plan:
 
     @property
     def words(self) -> str:
-        """What the objective is called in tables and plots."""
-        return OBJECTIVES[self.objective][1]
+        """What the objective is called in tables and plots; errors of numbers are root mean squares of the residuals,
+        in standard deviations of the labels."""
+        words = OBJECTIVES[self.objective][1]
+        return words.replace("error", "RMSE") if self.config.task == "regression" else words
 
     @property
     def title(self) -> str:
@@ -80,7 +82,7 @@ class Plan:
 
     @property
     def in_percent(self) -> bool:
-        return self.objective in ("error", "error-bayes")
+        return self.objective in ("error", "error-bayes") and self.config.task != "regression"
 
     def shown(self, value: float | None) -> str:
         """A value of the objective with its unit."""
@@ -103,7 +105,8 @@ class Plan:
         """
         whole = self.sizes._replace(train=self.sizes.train + self.sizes.validation)
         if "rho" in values:
-            fewer = steps(self.config, self.sizes) / steps(self.config, whole)
+            config = _with_counts(self.config, values)
+            fewer = steps(config, self.sizes) / steps(config, whole)
             values = {**values, "rho": 1 + (values["rho"] - 1) * fewer}
         return _with_values(self.config, values, whole)
 
@@ -111,6 +114,7 @@ class Plan:
         """What ``cavity train`` would take of all that is searched."""
         config = filled(self.config, self.sizes)
         values: dict[str, Any] = {"init": config.init, "hidden": config.hidden}
+        values |= {"batch_size": config.batch_size, "epochs": config.epochs}
         if config.rho is not None and config.damping is not None:
             last = config.rho[-1] if len(config.rho) > 1 else LAST_RHO
             values |= {"rho": config.rho[0], "last_rho": last, "damping": config.damping[0]}
@@ -156,16 +160,19 @@ def make_plan(
             "validation must be a share between 0 and 1 that leaves samples on both sides, "
             f"got {validation:g} of {samples}"
         )
-    if not {"rho", "last_rho", "damping"}.isdisjoint(space.search):
+    if not set(OF_THE_PAPER).isdisjoint(space.search):
         config = config.replace(recipe="paper")
     if "damping" in space.search and config.damping is not None and len(config.damping) > 1:
         raise ValueError("damping is searched as one number for all layers, but it is given for each of them")
     if config.layers is not None:
         raise ValueError(f"a sweep is over dense layers: give hidden, not layers, got {config.layers!r}")
     sizes = Sizes(samples - held_out, held_out, features, classes)
-    hidden = filled(config, sizes).hidden
+    usual = filled(config, sizes)
+    hidden, batch_size = usual.hidden, usual.batch_size
     assert hidden is not None
-    plan = Plan(config, space.resolved(hidden, steps(config, sizes)), sizes, **options)
+    assert batch_size is not None
+    space = space.resolved(hidden, steps(config, sizes), batch_size, config.epochs, sizes.train)
+    plan = Plan(config, space, sizes, **options)
     for widths in plan.space.hidden or (hidden,):
         plan.configuration({**plan.usual(), "hidden": widths})
     return plan
@@ -187,8 +194,14 @@ def steps(config: Config, sizes: Sizes) -> int:
     return config.epochs * (sizes.train // batch_size)
 
 
+def _with_counts(config: Config, values: Mapping[str, Any]) -> Config:
+    """``config`` with the mini-batches and epochs of a trial, if they are searched."""
+    return config.replace(**{name: values[name] for name in ("batch_size", "epochs") if name in values})
+
+
 def _with_values(config: Config, values: Mapping[str, Any], sizes: Sizes) -> Config:
     """``config`` with the values of a trial in the places of what is searched."""
+    config = _with_counts(config, values)
     hidden = values.get("hidden", filled(config, sizes).hidden)
     changes: dict[str, Any] = {name: values[name] for name in ("damping", "init") if name in values}
     if "rho" in values or "last_rho" in values:

@@ -40,7 +40,8 @@ def save_picture(plan: Plan, trials: Sequence[Trial], stem: Path) -> tuple[list[
 def draw(plan: Plan, trials: Sequence[Trial], found: Sequence[Importance]) -> Figure:
     """One panel for what mattered and one for each thing that was searched."""
     axes, config, first = plan.axes, plan.config, best(list(trials))
-    title = f"{Path(config.dataset).name}, {config.algorithm}, {config.epochs} epochs; {summary(trials)}\n"
+    epochs = "" if "epochs" in plan.space.search else f", {config.epochs} epochs"
+    title = f"{Path(config.dataset).name}, {config.algorithm}{epochs}; {summary(trials)}\n"
     if first is not None:
         title += f"best: {plan.words} {plan.shown(first.value)} (trial {first.number})"
     figure, (mattered, *shown) = panels(title, len(axes) + 1, COLUMNS, size=0.8)

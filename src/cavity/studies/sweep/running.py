@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cavity.studies.pool import Pool, Worker, pool
 from cavity.studies.sweep.folder import DATABASE, ERRORS, PLAN, Sweep, best, open_sweep
 from cavity.studies.sweep.plan import OF_THE_PRIOR, TRIALS, VALIDATION, make_plan
-from cavity.studies.sweep.space import Space
+from cavity.studies.sweep.space import Space, default_search
 from cavity.studies.sweep.study import Study, Trial, create_study, open_study, require_optuna
 from cavity.util.files import new_folder, only_writer, require_free
 from cavity.util.text import shown
@@ -88,7 +88,8 @@ def prepare(
     data = load_data(config)
     shape = len(data.x_train), data.n_features, data.n_classes
     if space is None:
-        space = Space(OF_THE_PRIOR) if options.get("objective") == "evidence" else Space()
+        by_evidence = options.get("objective") == "evidence"
+        space = Space(OF_THE_PRIOR if by_evidence else default_search(config.recipe))
     plan = make_plan(config, space, *shape, validation, **options)
     folder = new_folder(SWEEPS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,10 +17,18 @@ from cavity.util.text import nearest
 
 Range = tuple[float, float]
 Widths = tuple[int, ...]
+#: Turns what was written for an option into its range or list.
+Check = Callable[[str, Any], Any]
 
-#: What is searched unless the user says otherwise, and all that can be.
-DEFAULT = ("rho", "damping", "init", "hidden")
-SEARCHABLE = (*DEFAULT, "last_rho")
+#: What is searched unless the user says otherwise: where the messages choose the rate there are no numbers of an update
+#: to search; with the paper's recipe there are. And all that can be searched.
+DEFAULT = ("hidden", "batch_size", "epochs", "init")
+PAPER_DEFAULT = ("rho", "damping", "init", "hidden")
+SEARCHABLE = (*PAPER_DEFAULT, "last_rho", "batch_size", "epochs")
+#: What only the paper's recipe has.
+OF_THE_PAPER = ("rho", "last_rho", "damping")
+#: What is searched as a list.
+LISTED = ("hidden", "batch_size", "epochs")
 
 #: (ρ − 1)·steps: what ρ adds to the logarithm of a field in a whole run, 2 by default. At −5 the mini-batches of the
 #: last fifth count most, at 10 those of the first tenth.
@@ -31,8 +39,10 @@ LARGEST_RHO = 1.1
 LAST_RHOS = (0.5, 0.999)
 DAMPINGS = (0.3, 0.98)
 INITS = (0.1, 10.0)
-#: Narrower hidden layers, relative to what the configuration has.
+#: Narrower hidden layers, smaller and larger mini-batches and fewer epochs, relative to what the configuration has.
 WIDTHS = (0.25, 0.5)
+BATCHES = (0.25, 0.5, 1, 2)
+EPOCHS = (0.25, 0.5, 1)
 
 #: Strengths below this change next to nothing: there ρ is searched on a linear scale, above on a logarithmic one.
 SMALLEST_STRENGTH = 0.1
@@ -42,8 +52,9 @@ SMALLEST_DISTANCE = 0.001
 
 @dataclass(frozen=True)
 class Space:
-    """``search`` names what is searched; where its range (low, high) or, for ``hidden``, its list is None, a default
-    that fits the data is taken. ``rho`` is that of all layers but the last, ``last_rho`` that of the last."""
+    """``search`` names what is searched; where its range (low, high) or, for ``hidden``, ``batch_size`` and ``epochs``,
+    its list is None, a default that fits the data is taken. ``rho`` is that of all layers but the last, ``last_rho``
+    that of the last."""
 
     search: tuple[str, ...] = DEFAULT
     rho: Range | None = None
@@ -51,6 +62,8 @@ class Space:
     damping: Range | None = None
     init: Range | None = None
     hidden: tuple[Widths, ...] | None = None
+    batch_size: tuple[int, ...] | None = None
+    epochs: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", tuple(self.search))
@@ -66,19 +79,27 @@ class Space:
                 continue
             if item.name not in self.search:
                 raise ValueError(f"{item.name} has a range but search does not name it")
-            check = _checked_widths if item.name == "hidden" else _checked_range
+            check: Check = CHECKS.get(item.name, _checked_range)
             object.__setattr__(self, item.name, check(item.name, value))
 
-    def resolved(self, hidden: Widths, steps: int) -> Space:
-        """With all ranges, for a network of ``hidden`` layers that is trained for ``steps`` mini-batches."""
+    def resolved(
+        self, hidden: Widths, steps: int, batch_size: int = 128, epochs: int = 30, most: int = 1 << 20
+    ) -> Space:
+        """With all ranges, for a network of ``hidden`` layers that is trained for ``steps`` mini-batches of
+        ``batch_size`` samples, of which there are ``most``, in ``epochs``."""
         rhos = tuple(min(1 + strength / steps, LARGEST_RHO) for strength in STRENGTHS)
         defaults: dict[str, Any] = {"rho": rhos, "last_rho": LAST_RHOS, "damping": DAMPINGS, "init": INITS}
         if "hidden" in self.search and self.hidden is None:
             defaults["hidden"] = default_widths(hidden)
+        defaults["batch_size"] = _shares("batch_size", batch_size, BATCHES, most) if self._lacks("batch_size") else ()
+        defaults["epochs"] = _shares("epochs", epochs, EPOCHS) if self._lacks("epochs") else ()
         space = replace(self, **{name: getattr(self, name) or defaults[name] for name in self.search})
         if "last_rho" in self.search and () in (space.hidden or (hidden,)):
             raise ValueError("last_rho is searched, but a network without hidden layers has only one rho: search rho")
         return space
+
+    def _lacks(self, name: str) -> bool:
+        return name in self.search and getattr(self, name) is None
 
     def axes(self, steps: int) -> list[Axis]:
         """The axes of what is searched, in the order of ``search``; all ranges must be there."""
@@ -87,7 +108,7 @@ class Space:
             "last_rho": partial(AroundOne, unit=SMALLEST_DISTANCE),
             "damping": BelowOne,
             "init": Logarithmic,
-            "hidden": lambda name, *widths: Choices(name, widths),
+            **dict.fromkeys(LISTED, lambda name, *values: Choices(name, values)),
         }
         return [kinds[name](name, *getattr(self, name)) for name in self.search]
 
@@ -167,10 +188,10 @@ class AroundOne(Logarithmic):
 
 @dataclass(frozen=True)
 class Choices:
-    """Hidden layers out of a list. The sampler sees them as words: ``101,101``."""
+    """Hidden layers or whole numbers out of a list. The sampler sees them as words: ``101,101``."""
 
     name: str
-    values: tuple[Widths, ...]
+    values: tuple[Any, ...]
 
     @property
     def key(self) -> str:
@@ -184,21 +205,36 @@ class Choices:
     def span(self) -> str:
         return "|".join(self.words)
 
-    def coordinate(self, value: Widths) -> str:
+    def coordinate(self, value: Any) -> str:
         return in_words(value)
 
-    def value(self, coordinate: str) -> Widths:
+    def value(self, coordinate: str) -> Any:
         return self.values[self.words.index(coordinate)]
 
-    def holds(self, value: Widths) -> bool:
+    def holds(self, value: Any) -> bool:
         return value in self.values
 
 
 Axis = Logarithmic | Choices
 
 
-def in_words(widths: Widths) -> str:
-    return ",".join(map(str, widths)) or "none"
+def in_words(value: Widths | int) -> str:
+    """``101,101``, or ``none``, of hidden layers; ``64`` of a whole number."""
+    return str(value) if isinstance(value, int) else ",".join(map(str, value)) or "none"
+
+
+def default_search(recipe: str) -> tuple[str, ...]:
+    """What is searched with a recipe if nobody says what."""
+    return PAPER_DEFAULT if recipe == "paper" else DEFAULT
+
+
+def _shares(name: str, usual: int, shares: Sequence[float], most: int | None = None) -> tuple[int, ...]:
+    """Parts and multiples of what the configuration has, each once."""
+    found = (max(1, round(share * usual)) for share in shares)
+    values = tuple(dict.fromkeys(value if most is None else min(value, most) for value in found))
+    if len(values) < 2:
+        raise ValueError(f"{name} is searched, but {usual} leaves no choice: give a list, or search something else")
+    return values
 
 
 def default_widths(hidden: Widths) -> tuple[Widths, ...]:
@@ -221,6 +257,15 @@ def _checked_range(name: str, value: Sequence[Any]) -> Range:
     return low, high
 
 
+def _checked_numbers(name: str, value: Sequence[Any]) -> tuple[int, ...]:
+    found = tuple(dict.fromkeys(value))
+    if not all(isinstance(number, int) and number >= 1 for number in found):
+        raise ValueError(f"the choices of {name} must be whole numbers of at least 1, got {value!r}")
+    if len(found) < 2:
+        raise ValueError(f"{name} must have at least two different choices, got {value!r}")
+    return found
+
+
 def _checked_widths(name: str, value: Sequence[Sequence[Any]]) -> tuple[Widths, ...]:
     found = tuple(dict.fromkeys(tuple(widths) for widths in value))
     if not all(isinstance(width, int) and width >= 1 for widths in found for width in widths):
@@ -228,3 +273,10 @@ def _checked_widths(name: str, value: Sequence[Sequence[Any]]) -> tuple[Widths, 
     if len(found) < 2:
         raise ValueError(f"{name} must have at least two different choices, got {value!r}")
     return found
+
+
+CHECKS: dict[str, Check] = {
+    "hidden": _checked_widths,
+    "batch_size": _checked_numbers,
+    "epochs": _checked_numbers,
+}

@@ -136,7 +136,9 @@ class Study:
         pruners, TrialState = self.optuna.pruners, self.optuna.trial.TrialState
         warm_up = int(PRUNE_AFTER * self.plan.config.epochs)
         median = pruners.MedianPruner(n_startup_trials=FINISHED_TRIALS, n_warmup_steps=warm_up)
-        self.study.pruner = median if self.plan.prune else pruners.NopPruner()
+        # A longer run is still hot where a shorter one has cooled down: epoch by epoch they cannot be compared.
+        prune = self.plan.prune and "epochs" not in self.plan.space.search
+        self.study.pruner = median if prune else pruners.NopPruner()
         found = self.study.get_trials(deepcopy=False)
         repeated = _repeated(found)
         for trial in found:

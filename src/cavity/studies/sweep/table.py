@@ -14,18 +14,19 @@ from cavity.studies.sweep.folder import Sweep
 from cavity.studies.sweep.importance import Importance
 from cavity.studies.sweep.plan import Plan
 from cavity.studies.sweep.running import Listener
-from cavity.studies.sweep.space import in_words
+from cavity.studies.sweep.space import LISTED, in_words
 from cavity.studies.sweep.study import Trial
 
 #: Rows of the table.
 SHOWN = 10
 #: The paper's symbols, where there are any.
 TITLES = {"rho": "ρ", "last_rho": "last ρ", "damping": "damping", "init": "ε (init)", "hidden": "hidden"}
+TITLES |= {"batch_size": "batch size", "epochs": "epochs"}
 
 
 def shown_value(name: str, value: Any) -> str:
     """A value of a trial with as many digits as matter: ρ as its distance from 1 has them."""
-    if name == "hidden":
+    if name in LISTED:
         return in_words(value)
     if name in ("rho", "last_rho"):
         digits = next((place for place in range(3, 8) if abs(value - 1) >= 10 ** (1 - place)), 8)
@@ -50,13 +51,15 @@ def ranked(trials: Sequence[Trial]) -> list[Trial]:
 
 def table(plan: Plan, trials: Sequence[Trial], rows: int = SHOWN) -> str:
     """The best trials and, if it is not among them, the first, which has the usual values."""
-    head = ["trial", plan.title, *(TITLES[n] for n in plan.space.search), "epochs", ""]
+    # Where the epochs are searched, no trial is pruned, and what they came to is what they were given.
+    came_to = [] if "epochs" in plan.space.search else ["epochs"]
+    head = ["trial", plan.title, *(TITLES[n] for n in plan.space.search), *came_to, ""]
     order = ranked(trials)
     lines = [head]
     for trial in order[:rows] + [trial for trial in order[rows:] if trial.number == 0]:
         values = [shown_value(name, trial.values[name]) if trial.values else "" for name in plan.space.search]
-        epochs = str(max(trial.curve, default=0))
-        lines.append([str(trial.number), plan.shown(trial.value), *values, epochs, _note(plan, trial)])
+        epochs = [str(max(trial.curve, default=0))] if came_to else []
+        lines.append([str(trial.number), plan.shown(trial.value), *values, *epochs, _note(plan, trial)])
     lengths = [max(len(line[place]) for line in lines) for place in range(len(head) - 1)]
     return "\n".join(
         "  ".join([*(f"{cell:>{length}}" for cell, length in zip(line, lengths, strict=False)), line[-1]]).rstrip()
@@ -93,9 +96,10 @@ def described(sweep: Sweep) -> str:
     """A sweep in a line, before it begins."""
     plan, config = sweep.plan, sweep.plan.config
     ranges = ", ".join(f"{TITLES[axis.name]} {axis.span}" for axis in plan.axes)
+    epochs = "" if "epochs" in plan.space.search else f"{config.epochs} epochs, "
     return (
         f"{Path(config.dataset).name}: {plan.sizes.train} samples to train on, {plan.sizes.validation} held out, "
-        f"{config.algorithm}, {config.epochs} epochs, {plan.trials} trials over {ranges}, in {sweep.path}"
+        f"{config.algorithm}, {epochs}{plan.trials} trials over {ranges}, in {sweep.path}"
     )
 
 
@@ -104,15 +108,18 @@ class Display(Listener):
 
     def __init__(self, console: Console, plan: Plan, done: int) -> None:
         self.plan, self.done, self.bars = plan, done, JobBars(console)
+        #: Epochs of the trials that have begun.
+        self.epochs = dict[int, int]()
 
     def shown(self) -> AbstractContextManager[None]:
         return self.bars.shown("trials", self.plan.trials, self.done)
 
     def begin(self, number: int, values: dict[str, Any]) -> None:
+        self.epochs[number] = values.get("epochs", self.plan.config.epochs)
         self.bars.begin(str(number), f"trial {number}", shown_values(values))
 
     def advance(self, number: int, epoch: int) -> None:
-        self.bars.advance(str(number), epoch / self.plan.config.epochs)
+        self.bars.advance(str(number), epoch / self.epochs[number])
 
     def end(self, trial: Trial, best: Trial | None) -> None:
         self.done += 1
