@@ -6,6 +6,7 @@ from cavity.baselines.classifier import Classifier
 from cavity.baselines.elastic import ElasticTrainer
 from cavity.baselines.expectation import ExpectationBackpropagation, ExpectationTrainer
 from cavity.baselines.metaplastic import MetaplasticTrainer
+from cavity.baselines.normalized import NormalizedBinaryNet, NormalizedTrainer
 from cavity.baselines.perceptron import Perceptron, PerceptronTrainer
 from cavity.baselines.trainer import BaselineTrainer
 
@@ -20,6 +21,8 @@ __all__ = [
     "ExpectationBackpropagation",
     "ExpectationTrainer",
     "MetaplasticTrainer",
+    "NormalizedBinaryNet",
+    "NormalizedTrainer",
     "Perceptron",
     "PerceptronTrainer",
 ]

@@ -16,11 +16,12 @@ from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
 from cavity.core.couplings.base import check_sizes
+from cavity.training.augmentation import Augmentation
 from cavity.training.batches import Batches
 from cavity.training.callbacks import Callback
 from cavity.training.loop import Loop, Pair
 from cavity.training.schedules import SCHEDULES, Function
-from cavity.training.trainer import Trainer
+from cavity.training.trainer import BALANCE_SAMPLES, Trainer
 
 
 class BaselineTrainer(Loop[Tensor]):
@@ -32,6 +33,9 @@ class BaselineTrainer(Loop[Tensor]):
     memory: Sequence[Tensor] = ()
     #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
     run_steps, epoch_steps = 0, 0
+
+    def begin(self, x: Tensor) -> None:
+        """Told some of the training inputs before ``fit`` goes on. Most methods have no use for that."""
 
     def end_task(self, x: Tensor, y: Tensor) -> None:
         """Told that a task is over, and given samples (x, y) of it. Most methods have no use for that."""
@@ -45,13 +49,16 @@ class BaselineTrainer(Loop[Tensor]):
         batch_size: int | None = 128,
         evaluate_every: int = 1,
         callbacks: Sequence[Callback] = (),
+        augment: Augmentation | None = None,
     ) -> list[EpochRecord]:
         """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
-        Errors are measured after every ``evaluate_every``-th epoch and the last."""
+        Errors are measured after every ``evaluate_every``-th epoch and the last. ``augment`` changes the images of
+        every mini-batch at random."""
         check_sizes(epochs=epochs, evaluate_every=evaluate_every)
-        source = Batches(*self._checked(*train), batch_size)
+        source = Batches(*self._checked(*train), batch_size, augment=augment)
         held_out = None if validation is None else self._checked(*validation)
         sample = train_sample(source.x, source.y)
+        self.begin(train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
         self.run_steps, self.epoch_steps = epochs * len(source), len(source)
         try:
             return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)

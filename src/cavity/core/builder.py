@@ -61,7 +61,7 @@ def network(
             continue
         first = not any(isinstance(part, Layer) for part in chain)
         own = threshold and wants_threshold(prior, first=first, last=row is found[-1])
-        layer = Layer(_coupling(row, bias), prior, density=density, init=init, threshold=own)
+        layer = Layer(coupling_of(row, bias), prior, density=density, init=init, threshold=own)
         chain += [layer, activation]
     return Network([*chain[:-1], usual_output(outputs) if output is None else output], seed=seed)
 
@@ -73,7 +73,8 @@ def _image(row: Row) -> tuple[int, int, int]:
 POOLS = {"pool": MaxPool, "average": AveragePool}
 
 
-def _coupling(row: Row, bias: bool) -> Coupling:
+def coupling_of(row: Row, bias: bool = False) -> Coupling:
+    """The coupling of a dense or convolutional row."""
     stage = row.stage
     if stage.kind == "dense":
         return Dense(math.prod(row.takes), stage.size, bias=bias)

@@ -18,6 +18,9 @@ EXPERIMENTS: dict[str, str] = {
     "table-annealed": (
         "errors, NLL and ECE of the annealed recipe on the same six tasks, beside BinaryNet with and without a schedule"
     ),
+    "convolutions": (
+        "convolutional networks of ±1 weights on three data sets: MF, BP, and BinaryNet with batch normalisation"
+    ),
     "curves-architectures": (
         "learning curves on Fashion-MNIST for several architectures and batch sizes, epochs to a given error"
     ),

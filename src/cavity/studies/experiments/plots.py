@@ -27,6 +27,7 @@ COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
     "binarynet-compiled": "dimgray",
     "binarynet-tuned": "silver",
     "binarynet-adam": LIGHT[7],
+    "binarynet-bn": "#1c2430",
     "bp-exact": LIGHT[4],
     "sgd": "#1c2430",
     "adam": LIGHT[7],

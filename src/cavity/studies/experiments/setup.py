@@ -19,9 +19,10 @@ from cavity.core.network import Network
 from cavity.data import Dataset
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
-from cavity.runs.config import Config
+from cavity.runs.config import Config, input_shape
 from cavity.runs.folder import CHECKPOINT
 from cavity.studies.experiments import TWO_CLASS, Progress, Size
+from cavity.training.augmentation import Augmentation
 from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
@@ -29,6 +30,7 @@ from cavity.training.trainer import Trainer
 BASELINES = {
     "binarynet": "BinaryNet",
     "binarynet-adam": "BinaryNet (Adam)",
+    "binarynet-bn": "BinaryNet (batch normalisation)",
     "sgd": "SGD",
     "adam": "Adam",
     "ebp": "EBP",
@@ -40,7 +42,7 @@ BASELINES = {
 TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
-LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None, "memory": None}
+LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None, "memory": None, "layers": None, "augment": None}
 #: What is kept of every epoch, and with how many digits after the point.
 CURVES = {
     "train_error": 3,
@@ -61,7 +63,8 @@ class Setup:
     ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
     to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in. With
     another ``recipe`` than the paper's the messages choose the numbers of the update, and none of them counts;
-    ``schedule`` is that of a baseline's learning rate. ``memory`` is for streams, in samples.
+    ``schedule`` is that of a baseline's learning rate. ``memory`` is for streams, in samples. ``layers`` in words take
+    the place of ``hidden``, with thresholds in message passing; ``augment`` says how images are changed at random.
     """
 
     method: str
@@ -83,6 +86,8 @@ class Setup:
     recipe: str = PAPER.name
     schedule: str | None = None
     memory: float | None = None
+    layers: str | None = None
+    augment: str | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -135,6 +140,8 @@ def load(setup: Setup) -> Dataset:
 def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     """A fresh trainer on a fresh network."""
     sizes = dataset.n_features, setup.hidden, 1 if setup.two_class else dataset.n_classes
+    if setup.layers is not None:
+        return _in_words(setup, setup.layers, dataset)
     if setup.method in ALGORITHMS:
         return _message_passing(setup, *sizes)
     method, seed = setup.method, setup.seed
@@ -155,6 +162,21 @@ def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     if method.startswith("binarynet"):
         return baselines.BinaryNetTrainer(baselines.BinaryNet(*sizes, **units), optimizer, **rule)
     return baselines.PerceptronTrainer(baselines.Perceptron(*sizes, **units), optimizer, **rule)
+
+
+def _in_words(setup: Setup, layers: str, dataset: Dataset) -> AnyTrainer:
+    """Message passing with thresholds, or BinaryNet with batch normalisation, on the same network."""
+    outputs = 1 if setup.two_class else dataset.n_classes
+    same: dict[str, Any] = {name: getattr(setup, name) for name in ("weights", "activation", "init", "seed", "recipe")}
+    config = Config(layers=layers, threshold=True, **same)
+    shape = input_shape(config, dataset.n_features, dataset.image_shape)
+    if setup.method == "binarynet-bn":
+        net = baselines.NormalizedBinaryNet(layers, shape, outputs, seed=setup.seed)
+        return baselines.NormalizedTrainer(net, lr=setup.lr, seed=setup.seed)
+    if setup.method not in ALGORITHMS:
+        raise ValueError(f"layers in words are for message passing and binarynet-bn, got method {setup.method!r}")
+    config = config.replace(algorithm=setup.method)
+    return build_trainer(config, build_network(config, shape, outputs))
 
 
 def _message_passing(setup: Setup, inputs: int, hidden: tuple[int, ...], outputs: int) -> Trainer:
@@ -178,6 +200,7 @@ def fit(
     validation: tuple[Tensor, Tensor],
     folder: Path,
     progress: Progress,
+    image_shape: tuple[int, int, int] | None = None,
 ) -> None:
     """Train on each of ``tasks`` (x, y) for ``setup.epochs`` epochs, on from the checkpoint in ``folder``, if any.
 
@@ -189,6 +212,7 @@ def fit(
         load_checkpoint(path).restore(trainer.net, trainer)
     told = OnEpoch(lambda trainer, record: progress(record.epoch, setup.epochs * len(tasks)))
     options: dict[str, Any] = {"batch_size": setup.batch_size, "callbacks": [SaveCheckpoint(path), told]}
+    options["augment"] = Augmentation.of(setup.augment, image_shape)
     for number, task in enumerate(tasks, start=1):
         trainer.fit(task, epochs=setup.epochs * number, validation=validation, **options)
 
@@ -198,7 +222,7 @@ def trained(setup: Setup, folder: Path, progress: Progress) -> tuple[AnyTrainer,
     dataset = load(setup)
     trainer = build(setup, dataset)
     train, test = (dataset.x_train, dataset.y_train), (dataset.x_test, dataset.y_test)
-    fit(trainer, setup, [train], test, folder, progress)
+    fit(trainer, setup, [train], test, folder, progress, dataset.image_shape)
     return trainer, dataset
 
 
