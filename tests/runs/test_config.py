@@ -64,10 +64,14 @@ def test_names_are_those_of_the_engine():
     assert set(SMALLER) <= set(registry.names())
 
 
+#: Options that do not go with some of the others.
+NOT_WITH_THE_REST = {"focusing", "layers", "augment", "memory", "readout_samples"}
+
+
 def test_every_option_survives_the_file(tmp_path):
-    assert set(EVERYTHING) == {item.name for item in fields(Config)} - {"focusing", "layers", "augment", "memory"}
+    assert set(EVERYTHING) == {item.name for item in fields(Config)} - NOT_WITH_THE_REST
     others = [Config(focusing=(3.0, 0.5), hidden=()), Config(layers="conv:3:3,pool:2", augment="shift:2"), Config()]
-    others += [Config(memory=6e5), Config(memory=math.inf)]
+    others += [Config(memory=6e5), Config(memory=math.inf), Config(readout_samples=5120.0)]
     for number, given in enumerate([Config(**EVERYTHING), *others]):
         file = tmp_path / f"{number}.toml"
         file.write_text(given.to_toml())
@@ -102,6 +106,8 @@ def test_every_option_survives_the_file(tmp_path):
         ({"task": "regression", "binary_task": True}, "binary_task is about classes"),
         ({"task": "ranking"}, "task must be one of classification, regression"),
         ({"binary_task": True, "output": "argmax"}, "use output 'label', or no binary_task"),
+        ({"readout_samples": 100, "rho": 1.0}, "readout_samples is for rates that the messages choose"),
+        ({"readout_samples": 100, "memory": 50}, "readout_samples is for rates that the messages choose"),
         ({"focusing": (1.0,)}, "focusing must be two numbers"),
         ({"focusing": (2, 1), "reinforcement": 0.5}, "give one of the two"),
         ({"focusing": (2, 1), "weights": "gaussian"}, "use reinforcement"),

@@ -243,3 +243,31 @@ def test_memory_goes_with_no_other_number():
     for wrong in (0, -1.0, math.nan, True, "all"):
         with pytest.raises(ValueError, match="memory must be a number of samples"):
             cavity.Trainer(net, "mf", memory=wrong)
+
+
+def test_a_readout_that_counts_more_samples_is_surer():
+    x = torch.randn((400, 8), generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    sure = []
+    for samples in (None, 1280, 20_000):
+        net = cavity.mlp(8, (31,), 3)
+        cavity.Trainer(net, "mf", readout_samples=samples).fit((x, y), epochs=5, batch_size=40)
+        sure.append(float(net.predict_proba(x).amax(dim=1).mean()))
+    assert sure[0] == sure[1]
+    assert sure[2] > sure[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"readout_samples": 0}, "readout_samples must be a finite number"),
+        ({"readout_samples": math.inf}, "readout_samples must be a finite number"),
+        ({"readout_samples": 100, "rho": 1.0}, "give no rate, rho, damping or memory"),
+        ({"readout_samples": 100, "memory": 50}, "give no rate, rho, damping or memory"),
+        ({"readout_samples": 100, "damping": 0.5}, "give no rate, rho, damping or memory"),
+        ({"readout_samples": 100, "rate": 0.5}, "give no rate, rho, damping or memory"),
+    ],
+)
+def test_where_a_readout_cannot_count(options, message):
+    with pytest.raises(ValueError, match=message):
+        cavity.Trainer(cavity.mlp(4, (3,), 2), "mf", **options)

@@ -150,7 +150,9 @@ def run(args: argparse.Namespace) -> int:
         last, page = trainer.history[-1], write([open_run(path)], path / REPORT)
         target = session.dataset.target
         if target is None:
-            tell(f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %; report in {page}")
+            calibration = "" if last.test_ece is None else f", calibration error {100 * last.test_ece:.1f} %"
+            errors = f"test error {last.test_error:.2f} %, Bayesian {last.test_error_bayes:.2f} %"
+            tell(f"{errors}{calibration}; report in {page}")
         else:
             point, bayes = (target[1] * (error or 0.0) for error in (last.test_error, last.test_error_bayes))
             tell(f"root mean squared error {point:.4g}, Bayesian {bayes:.4g}; report in {page}")

@@ -25,9 +25,9 @@ BYTES = 12
 FIRST_NOISE = 0.3
 #: Options that networks and trainers take by the same names.
 OF_NETWORKS = ("weights", "activation", "bias", "threshold", "density", "init", "seed")
-UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "memory", "inner_iterations", "tolerance")
+UPDATE = ("algorithm", "rate", "schedule", "rho", "damping", "memory", "readout_samples")
 REINFORCEMENT = ("reinforcement", "reinforcement_step", "focusing")
-OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "seed")
+OF_TRAINERS = (*UPDATE, *REINFORCEMENT, "inner_iterations", "tolerance", "seed")
 
 
 def build_output(name: str) -> Output:

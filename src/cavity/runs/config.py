@@ -105,6 +105,9 @@ class Config(Options):
         least=1,
         endless=True,
     )
+    readout_samples: float | None = option(
+        None, "samples that the readout counts: more make Bayesian probabilities surer (default: 1280)", least=1
+    )
     init: float = option(ANNEALED.init, "spread of the initial fields", least=0)
     inner_iterations: int = option(ANNEALED.inner_iterations, "message-passing iterations per mini-batch", least=1)
     tolerance: float | None = option(
@@ -191,6 +194,8 @@ def _check_combinations(config: Config) -> None:
         raise ValueError(f"output {output!r} does not go with binary_task: use output 'label', or no binary_task")
     if config.memory is not None and (config.recipe == PAPER.name or config.schedule is not None):
         raise ValueError("memory chooses the update of a stream: give no schedule, rate, rho or damping with it")
+    if config.readout_samples is not None and (config.recipe == PAPER.name or config.memory is not None):
+        raise ValueError("readout_samples is for rates that the messages choose: give no rate, rho, damping or memory")
     if config.focusing is not None:
         if len(config.focusing) != 2:
             raise ValueError(f"focusing must be two numbers, replicas and gamma, got {len(config.focusing)}")

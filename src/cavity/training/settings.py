@@ -53,8 +53,12 @@ def make_plan(
     rho: Numbers | None,
     damping: Numbers | None,
     memory: float | None = None,
+    readout_samples: float | None = None,
 ) -> Plan:
     """The plan that the arguments of a trainer ask for."""
+    counted = checked_readout(
+        readout_samples, memory is None and rho is None and damping is None and rate in (None, "auto")
+    )
     if memory is not None:
         others = {"rate": rate if rate != "auto" else None, "schedule": schedule, "rho": rho, "damping": damping}
         given = [name for name, value in others.items() if value is not None]
@@ -67,7 +71,7 @@ def make_plan(
             raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
         # Real weights never become certain: nothing to quench.
         quench = Annealed.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
-        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays)
+        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays, readout_samples=counted)
     layers = len(net.layers)
     return Given(
         per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),
@@ -82,6 +86,17 @@ def checked_memory(memory: float) -> float:
     if not isinstance(memory, Real) or isinstance(memory, bool) or not memory >= 1:
         raise ValueError(f"memory must be a number of samples, at least 1 (math.inf never forgets), got {memory!r}")
     return float(memory)
+
+
+def checked_readout(samples: float | None, chosen: bool) -> float:
+    """Samples that the readout counts; ValueError where the messages do not choose the rate, or for no such number."""
+    if samples is None:
+        return Annealed.readout_samples
+    if not isinstance(samples, Real) or isinstance(samples, bool) or not 1 <= samples < math.inf:
+        raise ValueError(f"readout_samples must be a finite number of samples, at least 1, got {samples!r}")
+    if not chosen:
+        raise ValueError("readout_samples is for rates that the messages choose: give no rate, rho, damping or memory")
+    return float(samples)
 
 
 def sites_of(net: Network, fisher: bool) -> tuple[Site, ...]:

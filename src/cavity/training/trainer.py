@@ -71,6 +71,8 @@ class Trainer(Loop[StepInfo]):
             Where ρ or α is given and no rate, the rate is the paper's too.
         memory: for streams, in which every sample is seen once and nothing is annealed: after that many samples 37 %
             of the evidence is left, with ``math.inf`` all of it. It takes the place of rate, schedule, rho and damping.
+        readout_samples: where the messages choose the rate, how many samples the posterior of a discrete readout
+            counts; None is 1280. More make Bayesian probabilities surer: choose it on held-out samples.
         inner_iterations: τ_max, sweeps per mini-batch.
         reinforcement: r, one number or one per layer.
         reinforcement_step: anneals 1 − r ← (1 − r)(1 − step) at every inner iteration.
@@ -99,6 +101,7 @@ class Trainer(Loop[StepInfo]):
         rho: Numbers | None = None,
         damping: Numbers | None = None,
         memory: float | None = None,
+        readout_samples: float | None = None,
         inner_iterations: int = 1,
         reinforcement: Numbers = 0.0,
         reinforcement_step: float = 0.0,
@@ -116,7 +119,7 @@ class Trainer(Loop[StepInfo]):
         step = per_layer("reinforcement_step", reinforcement_step, 1, "in [0, 1]", lambda v: 0 <= v <= 1)[0]
         self.net = net
         #: What decides the numbers of each step.
-        self.plan = make_plan(net, rate, schedule, rho, damping, memory)
+        self.plan = make_plan(net, rate, schedule, rho, damping, memory, readout_samples)
         self.method = Method(
             ALGORITHMS.make(algorithm),
             sites_of(net, self.plan.fisher),
