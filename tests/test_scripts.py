@@ -148,3 +148,18 @@ def test_rivals_are_tuned_on_held_out_samples(script, method: str) -> None:
     assert found["first task"] == pytest.approx(first, abs=1e-3)
     assert found["mean of the last 5"] == pytest.approx((first + second) / 2, abs=1e-3)
     assert ("mean of the last 5, Bayesian" in found) == (method == "bayesbinn")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_front_pages_show_the_table_that_was_measured(page, script):
+    text = (ROOT / page).read_text()
+    assert script("front_page").with_table(text, WRITTEN) == text
+
+
+def test_of_two_values_the_better_one_is_bold(script):
+    front = script("front_page")
+    assert front.pair("97.4", "97.3", larger=True) == "**97.4** | 97.3"
+    assert front.pair("0.11", "0.08", larger=False) == "0.11 | **0.08**"
+    assert front.pair("1.0", "1.0", larger=True) == "1.0 | 1.0"
+    with pytest.raises(ValueError, match="it has 0"):
+        front.with_table("no place", WRITTEN)

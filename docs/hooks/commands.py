@@ -56,9 +56,12 @@ def definition(action: argparse.Action) -> str:
 
 def called(action: argparse.Action) -> str:
     """The names of an option with its value, or the word for an argument; choices are listed below it."""
-    formatter = argparse.HelpFormatter(prog="")
-    word = action.metavar or ("VALUE" if action.choices else action.dest.upper())
-    value = formatter._format_args(action, str(word)) if action.nargs != 0 else ""
+    if action.nargs == 0:
+        value = ""
+    elif action.choices and action.metavar is None and action.nargs is None:
+        value = action.dest.upper()
+    else:
+        value = argparse.HelpFormatter(prog="")._format_args(action, action.dest.upper())
     return " ".join(filter(None, [", ".join(action.option_strings), value]))
 
 

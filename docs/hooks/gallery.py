@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import time
 import traceback
 from base64 import b64decode, b64encode
@@ -107,7 +108,7 @@ def page(name: str, cells: list[Cell], shown: list[Shown]) -> str:
 def card(name: str, cells: list[Cell]) -> str:
     """A link with the first picture, the title and the first sentence of an example."""
     title, _, prose = cells[0].text.partition("\n")
-    first = " ".join(prose.split()).split(". ")[0].rstrip(".")
+    first = re.split(r"(?<=[.?]) ", " ".join(prose.split()))[0]
     picture = f'<img src="{name}-1.png" alt="" loading="lazy">'
-    words = f"<strong>{title.removeprefix('# ')}</strong><span>{first}.</span>"
+    words = f"<strong>{title.removeprefix('# ')}</strong><span>{first}</span>"
     return f'<a class="card" href="{name}.html">{picture}{words}</a>'
