@@ -92,6 +92,12 @@ def trained(kind: str, seed: int = 0, white: int = 255) -> Trained:
     return Trained(network(sizes, seed, **options), inputs, classes)
 
 
+def windowed() -> Trained:
+    """Two convolutions and a pool."""
+    net = cavity.network("conv:3:2:1:1,pool:2,conv:2:2", (1, 6, 5), 3, seed=1)
+    return Trained(net, Inputs.pixels(0.3, 0.3))
+
+
 def exact_classes(net: Network, inputs: Inputs, x: np.ndarray) -> np.ndarray:
     """Classes by rational arithmetic from the definition: standardise, multiply, add, sign(0) = +1."""
     scale = Fraction(1, inputs.white or 1)

@@ -134,7 +134,7 @@ def test_other_files_and_versions_are_refused(tmp_path) -> None:
         (WHOLE[:100], "cut short"),
         (WHOLE[:-1], "does not match its SHA-256"),
         (WHOLE + b"\0", "does not match its SHA-256"),
-        (resealed(struct.pack("<8sII", WHOLE[:8], 4, 0)), "version 4; this cavity reads 3 at most"),
+        (resealed(struct.pack("<8sII", WHOLE[:8], 5, 0)), "version 5; this cavity reads 4 at most"),
     ):
         path.write_bytes(content)
         with pytest.raises(PackedError, match=reason) as caught:

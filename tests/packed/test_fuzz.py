@@ -14,11 +14,12 @@ from cavity import packed
 from cavity.export import describe
 from cavity.packed import Confidence, PackedError
 from cavity.packed.file import DIGEST_BYTES, PREAMBLE, dumps
-from export.helpers import KINDS, trained
+from export.helpers import KINDS, trained, windowed
 from fuzzing import altered, as_json, attempt, bounded, damaged
 from packed.helpers import resealed
 
 FILES = {kind: dumps(describe(trained(kind))) for kind in KINDS}
+FILES["windows"] = dumps(describe(windowed()))
 FILES["confident"] = dumps(replace(describe(trained("binary")), confidence=Confidence(200, 7, 180)))
 
 
