@@ -193,8 +193,8 @@ def _test(net: Network, dataset: Dataset) -> TestSummary | None:
 
 
 def _numbers(net: Network, dataset: Dataset) -> NumbersSummary | None:
-    """Predictions on the test set; None where nobody knows the units of the labels."""
-    if (target := dataset.target) is None:
+    """Predictions on the test set; None where there is none, or nobody knows the units of the labels."""
+    if (target := dataset.target) is None or not len(dataset.x_test):
         return None
     (mean, scale), found = target, evaluate_numbers(net, dataset.x_test, dataset.y_test, target)
     predicted = predicted_numbers(net, dataset.x_test, target)
