@@ -111,6 +111,7 @@ def test_folders_that_a_user_linked_work_as_ever(tmp_path):
         "checkpoint.safetensors",
         "config.toml",
         "metrics.jsonl",
+        "sessions.jsonl",
     ]
     (tmp_path / "nothing").symlink_to(tmp_path / "disk" / "none")
     with pytest.raises(FileExistsError):

@@ -18,6 +18,7 @@ from cavity.data import DataNotFound
 from cavity.report import collect
 from cavity.report.collect import by_certainty, collect_all, config_rows, pixels, summarize
 from cavity.runs import Config
+from cavity.runs.evaluation import evaluate_numbers
 from cavity.runs.matching import Found
 from cavity.runs.origin import SESSIONS, present, write_origin
 
@@ -138,6 +139,25 @@ def test_feature_maps_are_the_inputs_of_the_next_layer(digits):
     # Sums of nine weights are taken for Gaussian and units of a window for independent.
     gap = (units.mean(dim=1).numpy() - found.maps[0].maps) ** 2
     assert gap.mean() < 0.1 * (found.maps[0].maps ** 2).mean()
+
+
+def test_predicted_numbers_are_those_of_the_evaluation():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(80, 3, generator=generator)
+    y = x[:, 0] + 0.1 * torch.randn(80, generator=generator)
+    table = data.Dataset(
+        x[:50], y[:50], x[50:], y[50:], None, (), torch.zeros(1), torch.ones(1), "t", target=(5.0, 2.0)
+    )
+    net = cavity.mlp(3, (5,), 1, weights="gaussian", activation="relu", output="gaussian")
+    found = summarize("a", Plain(), [], net, table)
+    expected = evaluate_numbers(net, table.x_test, table.y_test, (5.0, 2.0))
+    assert (found.test, found.percent) == (None, False)
+    assert (found.numbers.rmse_bayes, found.numbers.coverage) == (expected.rmse_bayes, expected.coverage)
+    assert found.numbers.truth == pytest.approx(2 * y[50:].double().numpy() + 5)
+    residual = found.numbers.truth - found.numbers.predicted
+    assert np.sqrt(np.mean(residual**2)) == pytest.approx(expected.rmse_bayes, rel=1e-5)
+    inside = np.abs(residual) < 1.6449 * found.numbers.spread
+    assert inside.mean() == pytest.approx(expected.coverage)
 
 
 def test_dense_networks_have_no_feature_maps(summary):

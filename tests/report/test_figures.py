@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cavity.report.configuration import configuration
-from cavity.report.content import Gallery, Histogram, Lines, Matrix, Reliability, Table
+from cavity.report.content import Gallery, Histogram, Lines, Matrix, Reliability, Scatter, Table
 from cavity.report.overview import comparison, final_numbers, sections, shared_facts
-from cavity.report.summary import FeatureMaps
+from cavity.report.summary import FeatureMaps, NumbersSummary
 from cavity.report.wording import duration, error, fixed, listed, percent, share
 from report.helpers import layer, outcome, record, summary
 
@@ -95,7 +95,31 @@ def test_a_run_without_a_test_set_or_images():
 def test_regression_speaks_of_root_mean_squares():
     run = summary(percent=False, test=None)
     assert contents([run], Lines)["error"].y_label == "root mean square error"
-    assert final_numbers(run)[0].written == "6.2500"
+    assert [(number.label, number.written) for number in final_numbers(run)[:5]] == [
+        ("Test RMSE", "6.2500"),
+        ("Test RMSE, Bayesian", "5.5000"),
+        ("Training RMSE", "5.0000"),
+        ("Test NLL", "0.250"),
+        ("R²", "—"),
+    ]
+
+
+def numbers(samples: int = 500) -> NumbersSummary:
+    truth = np.linspace(10, 20, samples)
+    return NumbersSummary(truth, truth + 1, np.full(samples, 2.0), 1.25, 1.0, 0.9, 0.875)
+
+
+def test_predicted_numbers_are_drawn_against_the_truth():
+    run = summary(percent=False, test=None, numbers=numbers())
+    chart = contents([run], Scatter)["numbers-1"]
+    assert len(chart.truth) == 200
+    assert (chart.truth[0], chart.truth[-1]) == (10, 20)
+    assert chart.predicted == pytest.approx(chart.truth + 1)
+    assert chart.reach == pytest.approx(1.6449 * 2)
+    caption = next(f.caption for part in sections([run]) for f in part.figures if f.key == "numbers-1")
+    assert "200 of 500 test samples" in caption
+    assert "87.50\u00a0% of all do" in caption
+    assert {number.label: number.written for number in final_numbers(run)}["Coverage"] == "87.50\u00a0%"
 
 
 def test_polarisation_ends_at_one_only_where_it_must():

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from cavity.report.content import Figure, Histogram, Line, Lines, Matrix, Reliability
+from cavity.report.content import Figure, Histogram, Line, Lines, Matrix, Reliability, Scatter
 from cavity.report.inline import inline
 from cavity.report.palette import LIGHT, css_class
 from cavity.report.plots import opacities, shortened
@@ -135,7 +135,8 @@ def test_dashes_and_colours_follow_the_line():
 def test_every_colour_is_the_style_sheet_s():
     matrix = Matrix(("a", "b"), np.array([[9, 1], [4, 7]]))
     histogram = Histogram("m", np.linspace(-1, 1, 5), np.full(4, 0.25), 2)
-    for content in (lines((1.0, 2.0), (2.0, -1.0)), histogram, Reliability(bins(), 1), matrix):
+    scatter = Scatter(np.arange(3.0), np.arange(3.0), np.ones(3), 1)
+    for content in (lines((1.0, 2.0), (2.0, -1.0)), histogram, Reliability(bins(), 1), scatter, matrix):
         assert "#" not in inline(Figure("key", "title", "Caption.", content))
 
 
@@ -181,6 +182,17 @@ def test_reliability_shows_gaps_on_their_side():
         assert gap[1] + gap[3] == pytest.approx(solid[1], abs=0.02), "the gap is on top"
     alarm = [path for path in tree.iter("path") if "var(--differ)" in path.get("style")]
     assert len(alarm) == 1, "only one bin is overconfident"
+
+
+def test_scattered_points_are_where_their_numbers_are():
+    truth, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 4.0])
+    tree = drawn(Scatter(truth, predicted, np.full(3, 0.5), 1))
+    x, y = (np.array([float(dot.get(name)) for dot in tree.iter("circle")]) for name in ("cx", "cy"))
+    assert (x[1] - x[0]) / (x[2] - x[0]) == pytest.approx(1 / 3, abs=0.01)
+    assert (y[1] - y[0]) / (y[2] - y[0]) == pytest.approx(2 / 3, abs=0.01)
+    intervals = [points(path)[0] for path in tree.iter("path") if "opacity" in path.get("style")]
+    heights = [abs(a[1] - b[1]) for a, b in intervals]
+    assert heights == pytest.approx([abs(y[2] - y[0]) / 3] * 3, abs=0.05)
 
 
 def test_matrix_has_a_number_for_every_count():

@@ -19,8 +19,9 @@ from cavity.data import DataError, DataNotFound, Dataset
 from cavity.report import facts
 from cavity.report.features import bound_of, feature_maps, first_layer
 from cavity.report.settings import chosen
-from cavity.report.summary import Bins, Example, FeatureMaps, LayerSummary, RunSummary, TestSummary
+from cavity.report.summary import Bins, Example, FeatureMaps, LayerSummary, NumbersSummary, RunSummary, TestSummary
 from cavity.runs.entropy import read_entropies
+from cavity.runs.evaluation import evaluate_numbers, predicted_numbers
 from cavity.runs.folder import Run
 from cavity.runs.origin import read_origins
 
@@ -79,8 +80,10 @@ def summarize(
     test: TestSummary | None = None
     notes: tuple[str, ...] = ()
     maps: tuple[FeatureMaps, ...] = ()
+    numbers: NumbersSummary | None = None
     try:
         test = _test(net, dataset) if dataset is not None and percent else None
+        numbers = None if dataset is None or percent else _numbers(net, dataset)
         maps = feature_maps(net, dataset) if dataset is not None and percent else ()
     except FloatingPointError as error:
         notes = (f"Nothing could be measured on the test set: {error}.",)
@@ -96,6 +99,7 @@ def summarize(
         notes=notes,
         facts=facts.of_network(net),
         maps=maps,
+        numbers=numbers,
         map_images=() if dataset is None or not maps else _images(dataset, maps[0].indices),
     )
 
@@ -185,6 +189,23 @@ def _test(net: Network, dataset: Dataset) -> TestSummary | None:
         most_certain=examples(order),
         least_certain=examples(order.flip(0)),
         certain_mistakes=examples(order[(predicted != labels)[order]]),
+    )
+
+
+def _numbers(net: Network, dataset: Dataset) -> NumbersSummary | None:
+    """Predictions on the test set; None where there is none, or nobody knows the units of the labels."""
+    if (target := dataset.target) is None or not len(dataset.x_test):
+        return None
+    (mean, scale), found = target, evaluate_numbers(net, dataset.x_test, dataset.y_test, target)
+    predicted = predicted_numbers(net, dataset.x_test, target)
+    return NumbersSummary(
+        truth=(dataset.y_test.double() * scale + mean).cpu().numpy(),
+        predicted=predicted["prediction"].cpu().numpy(),
+        spread=predicted["std"].cpu().numpy(),
+        rmse=found.rmse,
+        rmse_bayes=found.rmse_bayes,
+        r2=found.r2,
+        coverage=found.coverage,
     )
 
 

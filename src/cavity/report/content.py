@@ -68,6 +68,16 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
+class Scatter:
+    """Predictions against the truth, (samples,) each, with half the length of their intervals."""
+
+    truth: Floats
+    predicted: Floats
+    reach: Floats
+    colour: int
+
+
+@dataclass(frozen=True, eq=False)
 class Matrix:
     """Counts (classes, classes) of true classes (rows) and predicted ones (columns)."""
 
@@ -109,7 +119,7 @@ class Table:
     folded: bool = False
 
 
-Content = Lines | Histogram | Reliability | Matrix | Gallery | Table
+Content = Lines | Histogram | Reliability | Scatter | Matrix | Gallery | Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ def feature_maps(net: Network, dataset: Dataset) -> tuple[FeatureMaps, ...]:
     """For each convolution the posterior means of its units, pooled if they are, on a test image of each of the first
     classes; nothing for a network without convolutions."""
     layers = net.weighted()
-    if not any(isinstance(layer.coupling, Conv2d) for layer in layers):
+    if not any(isinstance(layer.coupling, Conv2d) for layer in layers) or not len(dataset.x_test):
         return ()
     chosen = of_each_class(dataset.y_test)[:IMAGES]
     x = net.prepared(net.check_inputs(dataset.x_test[chosen]))

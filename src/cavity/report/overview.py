@@ -12,6 +12,9 @@ from cavity.report.seeds import groups, has_seeds, mean_and_spread
 from cavity.report.summary import RunSummary
 from cavity.report.wording import MISSING, counted, duration, error, fixed, percent, thin
 
+#: Numbers that are shares of 1, shown in percent.
+SHARES = ("ECE", "Coverage")
+
 
 def sections(runs: Sequence[RunSummary]) -> list[Section]:
     """What there is to show of these runs; sections without a figure are left out."""
@@ -39,21 +42,37 @@ def final_numbers(run: RunSummary) -> list[Number]:
     seconds = sum(record.seconds for record in run.records)
     free = sum(layer.free_weights for layer in run.layers)
     test_nll = None if last is None else last.test_nll
-    ece, brier = (None, None) if run.test is None else (run.test.ece, run.test.brier)
 
     def final_error(label: str, field: str, about: str) -> Number:
         value = None if last is None else getattr(last, field)
-        return Number(label, value, error(value, run.percent), about)
+        name, more = (label, "") if run.percent else (label.replace("error", "RMSE"), ", in standard deviations")
+        return Number(name, value, error(value, run.percent), about + more)
 
     return [
         final_error("Test error", "test_error", "most probable weights"),
         final_error("Test error, Bayesian", "test_error_bayes", "averaged over the posterior"),
         final_error("Training error", "train_error", "most probable weights"),
         Number("Test NLL", test_nll, fixed(test_nll, 3), "negative log-likelihood"),
-        Number("ECE", ece, MISSING if ece is None else percent(ece), "expected calibration error"),
-        Number("Brier score", brier, fixed(brier, 3), "squared error of the probabilities"),
+        *(_of_probabilities(run) if run.percent else _of_numbers(run)),
         Number("Training time", seconds, duration(seconds), counted(len(run.records), "epoch"), False),
         Number("Weights", free, thin(free), counted(len(run.layers), "layer"), False),
+    ]
+
+
+def _of_probabilities(run: RunSummary) -> list[Number]:
+    ece, brier = (None, None) if run.test is None else (run.test.ece, run.test.brier)
+    return [
+        Number("ECE", ece, MISSING if ece is None else percent(ece), "expected calibration error"),
+        Number("Brier score", brier, fixed(brier, 3), "squared error of the probabilities"),
+    ]
+
+
+def _of_numbers(run: RunSummary) -> list[Number]:
+    r2, coverage = (None, None) if run.numbers is None else (run.numbers.r2, run.numbers.coverage)
+    told = MISSING if coverage is None else percent(coverage)
+    return [
+        Number("R²", r2, fixed(r2, 3), "part of the variance explained", False),
+        Number("Coverage", coverage, told, "labels within 90\u00a0% intervals", False),
     ]
 
 
@@ -99,10 +118,7 @@ def over_seeds(runs: Sequence[RunSummary]) -> list[Figure]:
     rows, values = [], []
     for group in found:
         cells = [mean_and_spread([numbers[place][column].value for place in group.places]) for column in chosen]
-        in_percent = all(runs[place].percent for place in group.places)
-        words = [
-            _with_spread(numbers[0][column].label, cell, in_percent) for column, cell in zip(chosen, cells, strict=True)
-        ]
+        words = [_with_spread(numbers[0][column].label, cell) for column, cell in zip(chosen, cells, strict=True)]
         rows.append((group.name, str(len(group.places)), *words))
         values.append((None, float(len(group.places)), *(None if cell is None else cell[0] for cell in cells)))
     head = ("Runs", "Seeds", *labels)
@@ -112,14 +128,14 @@ def over_seeds(runs: Sequence[RunSummary]) -> list[Figure]:
     return [Figure("seeds", "Mean over seeds", caption, table)]
 
 
-def _with_spread(label: str, cell: tuple[float, float] | None, in_percent: bool) -> str:
+def _with_spread(label: str, cell: tuple[float, float] | None) -> str:
     """``4.21 ± 0.13 %``."""
     if cell is None:
         return MISSING
     (mean, spread), factor, digits, unit = cell, 1.0, 3, ""
-    if label == "ECE" or ("error" in label and in_percent):
-        factor, digits, unit = (100.0 if label == "ECE" else 1.0), 2, "\u00a0%"
-    elif "error" in label:
+    if label in SHARES or "error" in label:
+        factor, digits, unit = (100.0 if label in SHARES else 1.0), 2, "\u00a0%"
+    elif "RMSE" in label:
         digits = 4
     elif label == "Training time":
         digits, unit = 1, "\u00a0s"

@@ -7,10 +7,34 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cavity.report.content import Content, Figure, Gallery, Histogram, Matrix, Reliability, Section, Table, Tile, of_run
+from cavity.report.content import (
+    Content,
+    Figure,
+    Gallery,
+    Histogram,
+    Matrix,
+    Reliability,
+    Scatter,
+    Section,
+    Table,
+    Tile,
+    of_run,
+)
 from cavity.report.palette import NEGATIVE, POSITIVE
-from cavity.report.summary import Example, FeatureMaps, FirstLayer, Floats, LayerSummary, RunSummary, TestSummary
+from cavity.report.summary import (
+    Example,
+    FeatureMaps,
+    FirstLayer,
+    Floats,
+    LayerSummary,
+    NumbersSummary,
+    RunSummary,
+    TestSummary,
+)
 from cavity.report.wording import counted, fixed, percent, share
+
+#: Points of a scatter plot, and half a 90 % interval in standard deviations.
+MOST_POINTS, NINETY = 200, 1.6449
 
 
 def magnetisations(runs: Sequence[RunSummary]) -> Section:
@@ -112,8 +136,9 @@ def _maps(layer: FeatureMaps, run: RunSummary) -> Gallery:
 
 
 def calibration(runs: Sequence[RunSummary]) -> Section:
-    """Reliability diagram and confusion matrix of every run with classes."""
-    text = "Both figures show the Bayesian predictions on the test set: the class with the highest probability."
+    """Reliability diagram and confusion matrix of every run with classes, predictions against the truth of others."""
+    text = "The Bayesian predictions on the test set"
+    text += ": the class with the highest probability." if any(run.test for run in runs) else "."
     figures: list[Figure] = []
     for place, run in enumerate(runs):
         if (test := run.test) is not None:
@@ -123,7 +148,22 @@ def calibration(runs: Sequence[RunSummary]) -> Section:
                 of_run(runs, place, f"reliability-{place + 1}", "Reliability", about, diagram),
                 of_run(runs, place, f"confusion-{place + 1}", "Confusion matrix", mistakes, matrix),
             ]
+        if (numbers := run.numbers) is not None:
+            figures.append(of_run(runs, place, f"numbers-{place + 1}", "Predictions", *_scatter(numbers, place)))
     return Section("predictions", "Predictions", text, tuple(figures))
+
+
+def _scatter(numbers: NumbersSummary, place: int) -> tuple[str, Scatter]:
+    """Caption and content; of many samples some, evenly over the range of the labels."""
+    order = np.argsort(numbers.truth, kind="stable")
+    some = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_POINTS)).astype(int))]
+    which = f"{len(some)} of {len(order)} test samples" if len(some) < len(order) else f"{len(order)} test samples"
+    caption = (
+        f"{which} with the intervals in which 90\u00a0% of the labels should lie; {percent(numbers.coverage)} of all "
+        f"do. Root mean square error {numbers.rmse_bayes:.4g} in units of the label, {numbers.rmse:.4g} with the most "
+        "probable weights. On the dotted line, prediction and truth agree."
+    )
+    return caption, Scatter(numbers.truth[some], numbers.predicted[some], NINETY * numbers.spread[some], place)
 
 
 def _reliability_caption(test: TestSummary) -> str:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Sheet
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from cavity.report.content import Content, Figure, Gallery, Histogram, Lines, Matrix, Reliability, Table
+from cavity.report.content import Content, Figure, Gallery, Histogram, Lines, Matrix, Reliability, Scatter, Table
 from cavity.report.overview import sections
 from cavity.report.palette import LIGHT
 from cavity.report.summary import Floats, RunSummary
@@ -104,6 +104,8 @@ def draw(content: Content) -> Sheet:
             _histogram(sheet.add_subplot(), content)
         case Reliability():
             _reliability(sheet, content)
+        case Scatter():
+            _scatter(sheet.add_subplot(), content)
         case Matrix():
             _matrix(sheet.add_subplot(), content)
         case Gallery():
@@ -117,7 +119,7 @@ def _size(content: Content) -> tuple[float, float]:
     if isinstance(content, Gallery):
         rows = -(-len(content.tiles) // (content.columns or TILES_PER_ROW))
         return 8.4, 0.4 + rows * (1.15 if content.tiles[0].text else 0.7)
-    return WIDTH, WIDTH if isinstance(content, Matrix | Reliability) else 0.65 * WIDTH
+    return WIDTH, WIDTH if isinstance(content, Matrix | Reliability | Scatter) else 0.65 * WIDTH
 
 
 def colour(number: int) -> dict[str, Any]:
@@ -213,6 +215,22 @@ def _reliability(sheet: Sheet, content: Reliability) -> None:
     _margins(upper, ["100"])
     for axes in (upper, lower):
         axes.axhline(0, color=BASE, linewidth=0.8, clip_on=False)
+
+
+def _scatter(axes: Axes, content: Scatter) -> None:
+    """A dot for each sample on its interval, and the diagonal on which truth and prediction agree."""
+    _plain(axes, "truth", "prediction")
+    truth, predicted, reach = content.truth, content.predicted, content.reach
+    paint = colour(content.colour)["color"]
+    axes.vlines(truth, predicted - reach, predicted + reach, color=paint, alpha=0.25, linewidth=1)
+    axes.plot(truth, predicted, "o", color=paint, markersize=4)
+    ends = [float(min(truth.min(), predicted.min())), float(max(truth.max(), predicted.max()))]
+    axes.plot(ends, ends, ":", color=INK, linewidth=1)
+    room = 0.05 * (ends[1] - ends[0]) or 0.5
+    axes.set(xlim=(ends[0] - room, ends[1] + room))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    _margins(axes, axes.yaxis.get_major_formatter().format_ticks(list(axes.get_yticks())))
 
 
 def row_shares(matrix: Matrix) -> Floats:

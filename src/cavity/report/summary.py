@@ -76,6 +76,21 @@ class TestSummary:
 
 
 @dataclass(frozen=True, eq=False)
+class NumbersSummary:
+    """Predictions of numbers on the test set, in units of the labels: (samples,) each of the labels, the posterior
+    means and the standard deviations of a label. ``r2`` is the part of the variance that the posterior explains,
+    ``coverage`` the part of the labels within its 90 % intervals."""
+
+    truth: Floats
+    predicted: Floats
+    spread: Floats
+    rmse: float
+    rmse_bayes: float
+    r2: float
+    coverage: float
+
+
+@dataclass(frozen=True, eq=False)
 class FirstLayer:
     """Posterior means of some units of the first layer, (units, channels, height, width), within ±``bound``;
     ``whitened`` if the layer stands on a whitening and these are its weights on the pixels through that."""
@@ -118,6 +133,8 @@ class RunSummary:
     #: Of convolutions, on ``map_images``: (height, width) or (height, width, 3) of bytes.
     maps: tuple[FeatureMaps, ...] = ()
     map_images: tuple[NDArray[np.uint8], ...] = ()
+    #: Of regression, in the place of ``test``.
+    numbers: NumbersSummary | None = None
     #: Whether all epochs are done.
     finished: bool = True
     #: Where ``cavity entropy`` has been run.

@@ -20,7 +20,7 @@ from studies.sweep.helpers import COMMAND, ENVIRONMENT, results, tiny
 
 #: Long enough to be killed on the way.
 EPOCHS = 25
-OPTIONS = ["--algorithm", "mf", "--hidden", "15", "--batch-size", "128", "--threads", "1"]
+OPTIONS = ["--recipe", "paper", "--algorithm", "mf", "--hidden", "15", "--batch-size", "128", "--threads", "1"]
 OPTIONS += ["--epochs", str(EPOCHS)]
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")

@@ -35,8 +35,9 @@ SQLITE = ("", "-journal", "-wal", "-shm")
 SEVERAL = bytes.fromhex("d9d505f920a163d7")
 #: Trials before the sampler learns from them, and trials that must be finished before another is pruned.
 RANDOM_TRIALS, FINISHED_TRIALS = 10, 5
-#: Pruning begins after this share of the epochs: a large ρ gains early and loses late.
-PRUNE_AFTER = 0.25
+#: Pruning begins after this share of the epochs: with the paper's constants a large ρ gains early and loses late; where
+#: the rate is annealed, curves are noise until it has come down.
+PRUNE_AFTER, PRUNE_ANNEALED_AFTER = 0.25, 0.5
 #: Attributes of trials: why one has no result, the number of the one it repeats, and how long its training took.
 REASON, AGAIN, SECONDS = "reason", "again", "seconds"
 
@@ -134,7 +135,8 @@ class Study:
     def begin(self) -> None:
         """Before trials are asked for: those that were running when the last process ended are put in line again."""
         pruners, TrialState = self.optuna.pruners, self.optuna.trial.TrialState
-        warm_up = int(PRUNE_AFTER * self.plan.config.epochs)
+        paper = self.plan.config.recipe == "paper"
+        warm_up = int((PRUNE_AFTER if paper else PRUNE_ANNEALED_AFTER) * self.plan.config.epochs)
         median = pruners.MedianPruner(n_startup_trials=FINISHED_TRIALS, n_warmup_steps=warm_up)
         # A longer run is still hot where a shorter one has cooled down: epoch by epoch they cannot be compared.
         prune = self.plan.prune and "epochs" not in self.plan.space.search
