@@ -211,9 +211,6 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         train, held = self._held_out(len(samples), labels, calibrates)
         aside = None if held is None else samples.take(held)
         trainer, before = self._trainer(), self.n_steps_
-        count = self._recipe.count(samples.total)
-        if isinstance(trainer.plan, Annealed) and count is not None:
-            trainer.plan = replace(trainer.plan, count=count)
         size = self._batch_size(len(samples))
         with self._threads(size), display(self.verbose, epochs, max(1, len(samples) // size)) as shown:
             if self.early_stopping or aside is None:

@@ -51,8 +51,8 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
     algorithm : message passing by name. The cheapest is the default because with real weights and several epochs the
         others are more certain of themselves, and no more accurate.
     epochs : passes over the data.
-    batch_size : samples per mini-batch; None means a quarter of the data, and 1024 at most; a third or half of fewer than
-        800 samples; 32 at most in ``partial_fit``.
+    batch_size : samples per mini-batch; None means half of the data, and 1024 at most; 32 at most in
+        ``partial_fit``.
     rho : the posterior is raised to this power to become the next prior; one number, or one per layer. None means 1 for
         Gaussian weights and in ``partial_fit``; else 0.9 for the last layer, and a value that polarises the weights
         within ``epochs`` for the others.

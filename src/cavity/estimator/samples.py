@@ -76,11 +76,6 @@ class Samples:
     def __len__(self) -> int:
         return len(self.y)
 
-    @property
-    def total(self) -> float:
-        """How many they are, each as often as it counts."""
-        return len(self) if self.counts is None else float(self.counts.sum())
-
     def take(self, index: NDArray[np.intp]) -> Samples:
         """Some of them; sparse rows stay sparse."""
         at = torch.from_numpy(np.asarray(index, dtype=np.int64))

@@ -30,16 +30,12 @@ class Recipe:
     weights: str
     hidden: tuple[int, ...]
     epochs: int
-    #: The usual mini-batch, which becomes smaller until an epoch has ``fewest_steps`` of them, or two of not much more
-    #: than ``least_batch``; for data so large that an epoch has ``many_steps`` it grows up to ``largest_batch``.
+    #: The usual mini-batch, which becomes smaller until an epoch has ``fewest_steps`` of them; for data so large that
+    #: an epoch has ``many_steps`` it grows up to ``largest_batch``.
     usual_batch: int
     largest_batch: int = 0
-    least_batch: int = 1
     fewest_steps: int = 1
     many_steps: int = 1
-    #: Samples that a posterior of real weights counts in all, each at least and at most so often; None: whatever the
-    #: data, as often as the plan says.
-    counted: tuple[float, float, float] | None = None
     activation: str = "sign"
     damping: float = 0.8
     init: float = 1.0
@@ -47,16 +43,8 @@ class Recipe:
 
     def batch_size(self, samples: int) -> int:
         """Samples of a mini-batch."""
-        steps = min(self.fewest_steps, max(2, samples // self.least_batch))
-        few, many = samples // steps, samples // self.many_steps
+        few, many = samples // self.fewest_steps, samples // self.many_steps
         return max(1, min(few, self.usual_batch), min(many, self.largest_batch))
-
-    def count(self, samples: float) -> float | None:
-        """How often the posterior of real weights counts each of so many samples."""
-        if self.counted is None:
-            return None
-        total, least, most = self.counted
-        return min(max(total / samples, least), most)
 
     def rho(self, layers: int, steps: int | None = None) -> tuple[float, ...]:
         """ρ of each layer: 1 + c/steps, or the paper's constant where the steps of the run are unknown, and 0.9 for the
@@ -71,8 +59,7 @@ PAPER = Recipe("paper", "bp", "binary", hidden=(501, 501), epochs=30, usual_batc
 ANNEALED = replace(PAPER, name="annealed", algorithm="mf")
 #: Where the numbers of an update come from.
 RECIPES = {"annealed": "the messages choose the rate, which is annealed", "paper": "the constants of the paper"}
-#: A few mini-batches an epoch are enough: steps of natural-gradient ascent are few and large. A small table is counted
-#: often, or it would not be learnt in so few; a large one is not, or its noise would be.
+#: Two mini-batches an epoch are enough: steps of natural-gradient ascent are few and large.
 TABLES = Recipe(
     "tables",
     "mf",
@@ -81,14 +68,12 @@ TABLES = Recipe(
     activation="relu",
     epochs=20,
     usual_batch=1024,
-    least_batch=200,
-    fewest_steps=4,
-    counted=(5000, 5, 30),
+    fewest_steps=2,
 )
 #: Regression needs more steps: a mean is never right enough.
-NUMBERS = replace(TABLES, name="numbers", least_batch=1, counted=None)
+NUMBERS = replace(TABLES, name="numbers", fewest_steps=4)
 #: Streams, of which every sample is seen once, need smaller ones, and so do weights that become certain.
-STREAMS = replace(NUMBERS, name="streams", usual_batch=32, largest_batch=128, fewest_steps=16, many_steps=400)
+STREAMS = replace(TABLES, name="streams", usual_batch=32, largest_batch=128, fewest_steps=16, many_steps=400)
 #: Data sets for which the paper's network is too large.
 SMALLER = {"digits": replace(ANNEALED, hidden=(201, 201), usual_batch=64)}
 
