@@ -63,7 +63,8 @@ def _few(a: Tensor) -> bool:
 
 def _scaled(a: Tensor) -> Tensor:
     """e^{½a²} Φ(a)."""
-    return 0.5 * torch.special.erfcx(a.clamp_max(FAR) * (-1 / SQRT_2))
+    scaled: Tensor = 0.5 * torch.special.erfcx(a.clamp_max(FAR) * (-1 / SQRT_2))
+    return scaled
 
 
 class Rivals(NamedTuple):
