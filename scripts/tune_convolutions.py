@@ -5,7 +5,7 @@ the error of the 1-bit network comes from (docs/how-to/convolutions.md).
     python scripts/tune_convolutions.py fashion-mnist conv:32:5:2,conv:64:5:2,dense:201 --method binarynet-bn lr=0.01
 
 Trains on the first --samples images and measures on --held-out of the last 10,000 training images; the test set is
-never used. Options are those of ``Annealed`` (message passing) or of the trainer (BinaryNet). Message passing also prints
+never used. Options are those of ``Annealed`` (message passing) or of the trainer (BinaryNet). Message passing prints
 the errors of four networks beside the Bayesian one: with weights as they are or their most probable values, below the
 readout and in it.
 """
