@@ -163,3 +163,18 @@ def test_of_two_values_the_better_one_is_bold(script):
     assert front.pair("1.0", "1.0", larger=True) == "1.0 | 1.0"
     with pytest.raises(ValueError, match="it has 0"):
         front.with_table("no place", WRITTEN)
+
+
+def test_mixtures_of_certain_and_uncertain_weights_end_at_the_two_predictions(script) -> None:
+    """All most probable is point-wise prediction; all uncertain is where Bayesian prediction has its mean, as long as
+    no posterior was kept."""
+    digits = data.load("digits")
+    tune = script("tune_convolutions")
+    trainer = tune.build("mf", "conv:8:3,dense:21", digits.image_shape, {"kappa": 0.1})
+    trainer.step(digits.x_train[:64], digits.y_train[:64])
+    net, pair = trainer.net, (digits.x_test, digits.y_test)
+    found = tune.mixtures(net, *pair)
+    wrong = {name: 100 * float((net.predict(pair[0], name) != pair[1]).float().mean()) for name in ("point", "bayes")}
+    assert found["certain below, certain readout"] == pytest.approx(wrong["point"])
+    by_means = net.predict_moments(pair[0]).mean.argmax(dim=1) != pair[1]
+    assert found["uncertain below, uncertain readout"] == pytest.approx(100 * float(by_means.float().mean()))

@@ -271,3 +271,29 @@ def test_a_readout_that_counts_more_samples_is_surer():
 def test_where_a_readout_cannot_count(options, message):
     with pytest.raises(ValueError, match=message):
         cavity.Trainer(cavity.mlp(4, (3,), 2), "mf", **options)
+
+
+def test_networks_with_convolutions_are_quenched_for_longer_and_go_on_learning():
+    shared = cavity.Trainer(cavity.network("conv:4:3,dense:5", (1, 8, 8), 3), "mf").plan
+    dense = cavity.Trainer(cavity.network("dense:5", (1, 8, 8), 3), "mf").plan
+    assert dense == Annealed()
+    assert isinstance(shared, Annealed)
+    assert shared.quench > dense.quench
+    assert shared.growth > dense.growth
+    place = Place(0.9, 10_000, 100, 128)
+    assert shared.quenches(place)
+    assert float(shared.rules(BINARY, place)[0].rate) > 5 * float(dense.rules(BINARY, place)[0].rate)
+    # Before, the two learn alike.
+    first = place._replace(fraction=0.0)
+    assert [float(rule.rate) for rule in shared.rules(BINARY, first)] == [
+        float(rule.rate) for rule in dense.rules(BINARY, first)
+    ]
+    # Real weights have no quench, shared or not.
+    assert cavity.Trainer(cavity.network("conv:4:3", (1, 8, 8), 3, weights="gaussian"), "mf").plan.quench == 0
+
+
+def test_the_longer_quench_of_convolutions_makes_their_weights_certain():
+    data = cavity.data.load("digits")
+    net = cavity.network("conv:8:3,pool:2,dense:21", (1, 8, 8), 10, threshold=True)
+    history = cavity.Trainer(net, "mf").fit((data.x_train, data.y_train), epochs=5, batch_size=64)
+    assert min(history[-1].polarization[:2]) > 0.95

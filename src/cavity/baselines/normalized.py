@@ -188,7 +188,7 @@ def training_step(
 class NormalizedTrainer(GradientTrainer):
     """Trains a NormalizedBinaryNet by Adam with step size ``lr`` times a schedule, by default a cosine over the run.
 
-    ``lr`` is 0.01 by default: on held-out images of Fashion-MNIST that was better than 0.003 (``docs/api/baselines.md``).
+    ``lr`` is 0.01 by default, which was better than 0.003 on held-out images (``docs/api/baselines.md``).
 
     ``compile=True`` compiles the whole step for each new batch size, which takes seconds and needs a C++ compiler.
     """

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,6 +112,12 @@ class Annealed(Plan):
         if self.schedule is not None:
             return f"{chosen}, times a schedule"
         return f"{chosen}, which is annealed" + (", then weights become certain" if self.quench else "")
+
+    @classmethod
+    def of_convolutions(cls, **given: Any) -> Annealed:
+        """For networks with convolutions, whose 1-bit error is in the units of few inputs: their weights take longer
+        to become certain, and the others go on learning what to make of them."""
+        return cls(**{"quench": 0.4, "growth": 400.0, "cold": 0.02, **given})
 
     def quenches(self, place: Place) -> bool:
         return self.schedule is None and place.steps is not None and place.fraction >= 1 - self.quench

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
+from cavity.core.couplings import Conv2d
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.network import Network
 from cavity.core.state import Focusing, Site
@@ -69,9 +71,12 @@ def make_plan(
     if rate == "auto" or (rate is None and rho is None and damping is None):
         if rho is not None or damping is not None:
             raise ValueError('rate="auto" chooses rho and damping too: give none of them, or a rate in numbers')
+        shares = any(isinstance(layer.coupling, Conv2d) for layer in net.weighted())
+        plan = Annealed.of_convolutions() if shares else Annealed()
         # Real weights never become certain: nothing to quench.
-        quench = Annealed.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
-        return Annealed(schedule=factor, quench=quench, bounded=net.output.curvature_stays, readout_samples=counted)
+        quench = plan.quench if any(layer.prior.polarizes for layer in net.weighted()) else 0.0
+        bounded = net.output.curvature_stays
+        return replace(plan, schedule=factor, quench=quench, bounded=bounded, readout_samples=counted)
     layers = len(net.layers)
     return Given(
         per_layer("rho", PAPER.rho(layers) if rho is None else rho, layers, "> 0", lambda v: v > 0),

@@ -13,6 +13,7 @@ from cavity.baselines import (
     ElasticTrainer,
     ExpectationTrainer,
     MetaplasticTrainer,
+    NormalizedTrainer,
     PerceptronTrainer,
 )
 from cavity.studies.experiments import Request, Size, table_datasets
@@ -54,8 +55,11 @@ def test_each_method_is_built_as_it_says(method):
         "bayesbinn": BayesBiNNTrainer,
         "ewc": ElasticTrainer,
         "metaplastic": MetaplasticTrainer,
+        "binarynet": BinaryNetTrainer,
+        "binarynet-adam": BinaryNetTrainer,
+        "binarynet-bn": NormalizedTrainer,
     }
-    kind = BinaryNetTrainer if method.startswith("binarynet") else kinds.get(method, Trainer)
+    kind = kinds.get(method, Trainer)
     two = tiny(method=method, dataset="digits-two-class")
     data = load(two)
     assert set(data.y_train.tolist()) == {-1, 1}

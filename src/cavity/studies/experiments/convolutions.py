@@ -29,8 +29,8 @@ class Images(NamedTuple):
 
 SMALL = {
     "digits": Images("conv:8:3,pool:2,dense:21", "shift:1"),
-    "mnist": Images("conv:32:5:2,conv:64:5:2,dense:201"),
-    "fashion-mnist": Images("conv:32:5:2,conv:64:5:2,dense:201"),
+    "mnist": Images("conv:32:5:2,conv:64:5:2,dense:501"),
+    "fashion-mnist": Images("conv:32:5:2,conv:64:5:2,dense:501"),
     "cifar-10": Images("white:24:5:2,conv:64:3,pool:2,conv:128:3,dense:201", "flip,shift:2"),
 }
 #: Networks of scales that have their own.

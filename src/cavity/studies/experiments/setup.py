@@ -15,6 +15,7 @@ from cavity import baselines, data
 from cavity.analysis.metrics import measure, percent_wrong
 from cavity.baselines.trainer import AnyTrainer
 from cavity.core.algorithms import ALGORITHMS
+from cavity.core.architecture import dense
 from cavity.core.network import Network
 from cavity.data import Dataset
 from cavity.runs.building import build_network, build_trainer
@@ -140,8 +141,8 @@ def load(setup: Setup) -> Dataset:
 def build(setup: Setup, dataset: Dataset) -> AnyTrainer:
     """A fresh trainer on a fresh network."""
     sizes = dataset.n_features, setup.hidden, 1 if setup.two_class else dataset.n_classes
-    if setup.layers is not None:
-        return _in_words(setup, setup.layers, dataset)
+    if setup.layers is not None or setup.method == "binarynet-bn":
+        return _in_words(setup, setup.layers or dense(setup.hidden), dataset)
     if setup.method in ALGORITHMS:
         return _message_passing(setup, *sizes)
     method, seed = setup.method, setup.seed
