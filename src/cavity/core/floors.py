@@ -28,10 +28,6 @@ def floored_gain(A: Tensor | None, V: Tensor) -> tuple[Tensor, Tensor]:
     if A is None:
         return torch.zeros_like(V), torch.ones_like(V)
     gain = 1 + A * V
-    # Where a number can be looked at, do not choose between A and itself.
-    seen = V.device.type == "cpu" and not torch.compiler.is_compiling()
-    if seen and gain.numel() and float(gain.amin()) >= GAIN_FLOOR:
-        return A, gain
     return torch.where(gain < GAIN_FLOOR, (GAIN_FLOOR - 1) / V, A), gain.clamp_min(GAIN_FLOOR)
 
 

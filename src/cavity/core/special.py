@@ -127,15 +127,15 @@ class UpperTail(NamedTuple):
 
 def upper_tail(x: Tensor) -> UpperTail:
     """``tail`` without a logarithm."""
-    a = x.abs()
-    J = _next_remainder(a)
-    h, inverse_density = (a + J).reciprocal_(), (x * x).mul_(0.5).exp_().mul_(SQRT_2PI)
-    K = a + h
-    R = K.reciprocal()
-    below = (inverse_density - R).reciprocal_()
-    excess = below + a
-    pairs = (below, K), (excess, h), (1 - below * excess, h * (J - h)), (1 - R / inverse_density, R * (1 / SQRT_2PI))
-    return UpperTail(*selections(x < 0, *pairs))
+    J = _next_remainder(x.abs())
+    K, excess, R, inverse_density = _hazard_parts(x, J)
+    negative = x < 0
+    return UpperTail(
+        K,
+        excess,
+        select(negative, 1 - K * excess, excess * (J - excess)),
+        select(negative, 1 - R / inverse_density, R * (1 / SQRT_2PI)),
+    )
 
 
 def lower_tail(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -311,22 +311,16 @@ BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 def select(condition: Tensor, first: Tensor | float, second: Tensor | float) -> Tensor:
     """``torch.where``, to the last bit. On the CPU torch's own takes a branch for each number, which costs up to 60
     times a product where the answers are mixed; here both are put together from their bits for the price of four."""
-    return selections(condition, (first, second))[0]
-
-
-def selections(condition: Tensor, *pairs: tuple[Tensor | float, Tensor | float]) -> list[Tensor]:
-    """``select`` of several pairs: what is made of the condition is made once."""
-    like = next((x for x in pairs[0] if isinstance(x, Tensor)), None)
     small = torch.compiler.is_compiling() or condition.numel() < FEWER or condition.device.type != "cpu"
-    kinds = {x.dtype for pair in pairs for x in pair if isinstance(x, Tensor)}
-    if small or like is None or len(kinds) > 1:
-        return [torch.where(condition, first, second) for first, second in pairs]
+    like = first if isinstance(first, Tensor) else second
+    if small or not isinstance(like, Tensor):
+        return torch.where(condition, first, second)
+    a, b = (x if isinstance(x, Tensor) else like.new_tensor(x) for x in (first, second))
+    if a.dtype != b.dtype:
+        return torch.where(condition, first, second)
     whole = BITS[like.dtype]
-    mask, result = condition.to(whole).neg_(), []
-    for pair in pairs:
-        a, b = ((x if isinstance(x, Tensor) else like.new_tensor(x)).view(whole) for x in pair)
-        result.append(((a ^ b) & mask).bitwise_xor(b).view(like.dtype))
-    return result
+    a, b = a.view(whole), b.view(whole)
+    return ((a ^ b) & condition.to(whole).neg_()).bitwise_xor(b).view(like.dtype)
 
 
 def _side(u: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from cavity.core.channels.winner import WinnerResponse, one_hot
 from cavity.core.messages import Preactivation
-from cavity.core.special import SQRT_2, SQRT_2PI, mills_ratio, select
+from cavity.core.special import SQRT_2PI, mills_ratio, select
 
 #: Nodes, and the largest |u|.
 NODES, REACH = 20, 1.5
@@ -35,36 +35,13 @@ MODE_STEPS, END_STEPS = 3, 2
 #: No rival narrower than this part of V_*: its cliff would fall between two nodes.
 NARROWEST = 0.05
 INV_SQRT_2PI = 1 / SQRT_2PI
-#: Of fewer numbers than this torch's one call for e^{x²} erfc(x) is faster than the many of ``mills_ratio``.
-FEW = 2048
-#: From here on Φ(a) is 1 and N(a)/Φ(a) is 0; e^{½a²} still fits into single precision.
-FAR = 13.0
 
 
 def tail(a: Tensor) -> tuple[Tensor, Tensor]:
     """e^{½a₋²} Φ(a), which never underflows, and N(a)/Φ(a)."""
-    if _few(a):
-        E = _scaled(a)
-        return torch.exp(-0.5 * a.clamp(0, FAR).square()) * E, INV_SQRT_2PI / E
     R, N, negative = mills_ratio(a.abs()), torch.exp(-0.5 * a * a) * INV_SQRT_2PI, a < 0
     scaled = select(negative, R * INV_SQRT_2PI, 1 - N * R)
     return scaled, select(negative, INV_SQRT_2PI, N) / scaled
-
-
-def hazard(a: Tensor) -> Tensor:
-    """N(a)/Φ(a)."""
-    return INV_SQRT_2PI / _scaled(a) if _few(a) else tail(a)[1]
-
-
-def _few(a: Tensor) -> bool:
-    """Whether the number of calls counts more than that of operations."""
-    return a.numel() < FEW and a.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
-def _scaled(a: Tensor) -> Tensor:
-    """e^{½a²} Φ(a)."""
-    scaled: Tensor = 0.5 * torch.special.erfcx(a.clamp_max(FAR) * (-1 / SQRT_2))
-    return scaled
 
 
 class Rivals(NamedTuple):
@@ -83,10 +60,10 @@ class Rivals(NamedTuple):
         a0, inverse = self.a0.unsqueeze(1), self.inverse.unsqueeze(1)
         tau = t * inverse
         a = a0 + tau
-        scaled, K = tail(a)
+        scaled, hazard = tail(a)
         squares = select(a0 < 0, 0.5 * a.clamp_min(0).square() - 0.5 * tau * tau, -0.5 * a.clamp_max(0).square())
         steps = (squares + torch.log(scaled / self.scaled.unsqueeze(1))).sum(dim=0)
-        return steps + t * (self.tangent - 0.5 * t * self.precision), K * inverse
+        return steps + t * (self.tangent - 0.5 * t * self.precision), hazard * inverse
 
 
 def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
@@ -95,10 +72,9 @@ def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
     z = (c * V_winner / (V + V_winner)).amax(dim=0).clamp_min(0)
     for _ in range(MODE_STEPS):
         a = (z - c) * inverse
-        K = hazard(a)
-        h, excess = K * inverse, (K + a) * inverse
-        slope = h.sum(dim=0) - z * precision
-        bend = (h * excess).sum(dim=0) + precision
+        hazard = tail(a)[1]
+        slope = (hazard * inverse).sum(dim=0) - z * precision
+        bend = (hazard * (hazard + a) * inverse * inverse).sum(dim=0) + precision
         z = z + slope / bend
     return z
 

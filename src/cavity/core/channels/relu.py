@@ -80,11 +80,8 @@ def _both_tails(q: Tensor, u: Tensor) -> tuple[UpperTail, UpperTail]:
     """Those of q and u, together where they are so few that the number of calls counts."""
     if q.numel() > FEW or q.shape != u.shape:
         return upper_tail(q), upper_tail(u)
-    # Laid out as they are: what follows would be slow on tensors of two layouts.
-    by_column = q.ndim == 2 and q.stride(0) == 1
-    both = upper_tail(torch.stack([q.T, u.T] if by_column else [q, u]))
-    first, second = (UpperTail(*(part[n].T if by_column else part[n] for part in both)) for n in (0, 1))
-    return first, second
+    both = [part.unbind() for part in upper_tail(torch.stack([q, u]))]
+    return UpperTail(*(part[0] for part in both)), UpperTail(*(part[1] for part in both))
 
 
 def _size(terms: tuple[Tensor, ...]) -> Tensor:
