@@ -40,7 +40,7 @@ def test_a_checkpoint_between_tasks_continues_exactly(kind, activation, tmp_path
     load_checkpoint(tmp_path / "half").restore(again.net, again)
     stream(again, (2, 3))
     assert again.steps == whole.steps == 13
-    for one, other in zip(whole.memory, again.memory, strict=True):
+    for one, other in zip(whole.slots, again.slots, strict=True):
         assert torch.equal(one, other)
     for one, other in zip(whole.net.weights, again.net.weights, strict=True):
         assert torch.equal(one, other)

@@ -101,7 +101,7 @@ def relaxed(natural: Tensor, noise: Tensor, temperature: float) -> Tensor:
 
 
 class NaturalDescent(Optimizer):
-    """λ ← (1 − α)λ − α(N·∂L/∂μ − λ₀), with α = ``lr``; memory is λ₀ of each layer."""
+    """λ ← (1 − α)λ − α(N·∂L/∂μ − λ₀), with α = ``lr``; slots: λ₀ of each layer."""
 
     def __init__(self, lr: float, samples: float) -> None:
         super().__init__(lr, math.inf)
@@ -115,10 +115,10 @@ class NaturalDescent(Optimizer):
         return [torch.zeros_like(w, requires_grad=False) for w in weights]
 
     def update(
-        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], slots: Sequence[Tensor], factor: Tensor | None
     ) -> None:
         rate = self.lr if factor is None else self.lr * factor
-        for natural, gradient, prior in zip(weights, gradients, memory, strict=True):
+        for natural, gradient, prior in zip(weights, gradients, slots, strict=True):
             natural.sub_(rate * (self.samples * gradient + natural - prior))
 
 
@@ -175,10 +175,10 @@ class BayesBiNNTrainer(GradientTrainer):
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
         natural, layers = list(self.net.weights), self.net.layers
         noise = [torch.rand(w.shape, generator=self.generator, dtype=w.dtype).to(w.device) for w in natural]
-        return self._step(x, y, natural, layers, self.memory, self.optimizer, self.factor, noise, self.temperature)
+        return self._step(x, y, natural, layers, self.slots, self.optimizer, self.factor, noise, self.temperature)
 
     @torch.no_grad()
     def end_task(self, x: Tensor, y: Tensor) -> None:
         """λ₀ ← λ; the samples are not looked at."""
-        for prior, natural in zip(self.memory, self.net.weights, strict=True):
+        for prior, natural in zip(self.slots, self.net.weights, strict=True):
             prior.copy_(natural)

@@ -73,12 +73,12 @@ def training_step(
     y: Tensor,
     weights: Sequence[Tensor],
     layers: Sequence[Layer],
-    memory: Sequence[Tensor],
+    slots: Sequence[Tensor],
     optimizer: Optimizer,
     factor: Tensor | None = None,
 ) -> Tensor:
     """Forward, backward and update on one mini-batch; returns the loss before the update."""
-    return optimizer.descend(cross_entropy(logits(weights, layers, x), y), weights, memory, factor)
+    return optimizer.descend(cross_entropy(logits(weights, layers, x), y), weights, slots, factor)
 
 
 class BinaryNetTrainer(GradientTrainer):
@@ -105,4 +105,4 @@ class BinaryNetTrainer(GradientTrainer):
         self._step = Stepper(training_step, compile)
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._step(x, y, list(self.net.weights), self.net.layers, self.memory, self.optimizer, self.factor)
+        return self._step(x, y, list(self.net.weights), self.net.layers, self.slots, self.optimizer, self.factor)

@@ -67,7 +67,7 @@ def elastic_step(
     y: Tensor,
     weights: Sequence[Tensor],
     layers: Sequence[Layer],
-    memory: Sequence[Tensor],
+    slots: Sequence[Tensor],
     optimizer: Optimizer,
     factor: Tensor | None,
     strength: float,
@@ -78,7 +78,7 @@ def elastic_step(
     springs = zip(weights, importance, centres, strict=True)
     energy = sum((F * (w - centre).square()).sum() for w, F, centre in springs)
     loss = cross_entropy(logits(weights, layers, x), y) + 0.5 * strength * energy
-    return optimizer.descend(loss, weights, memory, factor)
+    return optimizer.descend(loss, weights, slots, factor)
 
 
 class ElasticTrainer(BinaryNetTrainer):
@@ -112,8 +112,8 @@ class ElasticTrainer(BinaryNetTrainer):
         self.importance = [torch.zeros_like(w, requires_grad=False) for w in net.weights]
         self.centres = [w.detach().clone() for w in net.weights]
         #: The optimiser's own part; the whole is what a resumed run needs.
-        self.moments = list(self.memory)
-        self.memory = [*self.moments, *self.importance, *self.centres]
+        self.moments = list(self.slots)
+        self.slots = [*self.moments, *self.importance, *self.centres]
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
         springs = self.strength, self.importance, self.centres

@@ -171,7 +171,7 @@ def training_step(
     weights: Sequence[Tensor],
     normalizations: Sequence[Normalization],
     stages: Sequence[Stage],
-    memories: tuple[Sequence[Tensor], Sequence[Tensor]],
+    slots: tuple[Sequence[Tensor], Sequence[Tensor]],
     optimizers: tuple[Adam, Adam],
     factor: Tensor | None = None,
 ) -> Tensor:
@@ -180,8 +180,8 @@ def training_step(
     others = [part for normal in normalizations for part in normal[:2]]
     gradients = torch.autograd.grad(loss, [*weights, *others])
     with torch.no_grad():
-        optimizers[0].update(weights, gradients[: len(weights)], memories[0], factor)
-        optimizers[1].update(others, gradients[len(weights) :], memories[1], factor)
+        optimizers[0].update(weights, gradients[: len(weights)], slots[0], factor)
+        optimizers[1].update(others, gradients[len(weights) :], slots[1], factor)
     return loss.detach()
 
 
@@ -210,8 +210,8 @@ class NormalizedTrainer(GradientTrainer):
         super().__init__(net, weights, "adam", lr, seed, schedule)
         #: γ and β are not clipped.
         self.free = Adam(self.optimizer.lr, math.inf)
-        self._split = len(self.memory)
-        self.memory = [*self.memory, *self.free.start(others)]
+        self._split = len(self.slots)
+        self.slots = [*self.slots, *self.free.start(others)]
         self._step = Stepper(training_step, compile)
 
     def begin(self, x: Tensor) -> None:
@@ -222,7 +222,7 @@ class NormalizedTrainer(GradientTrainer):
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
         net = self.net
-        memories = self.memory[: self._split], self.memory[self._split :]
+        slots = self.slots[: self._split], self.slots[self._split :]
         optimizers = cast(Adam, self.optimizer), self.free
         x = net.prepared(x)
-        return self._step(x, y, list(net.weights), net.normalizations, net.stages, memories, optimizers, self.factor)
+        return self._step(x, y, list(net.weights), net.normalizations, net.stages, slots, optimizers, self.factor)

@@ -81,4 +81,4 @@ class PerceptronTrainer(GradientTrainer):
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
         loss = cross_entropy(self.net.logits(x), y)
-        return self.optimizer.descend(loss, list(self.net.weights), self.memory, self.factor)
+        return self.optimizer.descend(loss, list(self.net.weights), self.slots, self.factor)

@@ -30,7 +30,7 @@ class BaselineTrainer(Loop[Tensor]):
 
     net: Classifier
     #: What the optimiser remembers between steps, changed in place.
-    memory: Sequence[Tensor] = ()
+    slots: Sequence[Tensor] = ()
     #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
     run_steps, epoch_steps = 0, 0
 
@@ -97,12 +97,12 @@ class BaselineTrainer(Loop[Tensor]):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything, apart from the network's state, that a resumed run needs to continue exactly."""
-        return {**super().state_dict(), "optimizer": {"memory": [tensor.clone() for tensor in self.memory]}}
+        return {**super().state_dict(), "optimizer": {"memory": [tensor.clone() for tensor in self.slots]}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
         super().load_state_dict(state)
-        for own, saved in zip(self.memory, state["optimizer"].get("memory", ()), strict=True):
+        for own, saved in zip(self.slots, state["optimizer"].get("memory", ()), strict=True):
             own.copy_(saved)
 
 
@@ -122,22 +122,22 @@ class Optimizer(ABC):
         self.lr, self.bound = lr, bound
 
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """The initial memory."""
+        """The initial slots."""
         return []
 
     @abstractmethod
     def update(
-        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], slots: Sequence[Tensor], factor: Tensor | None
     ) -> None:
-        """One update and clipping; ``memory`` is changed in place, ``factor`` that a schedule puts on the step size."""
+        """One update and clipping; ``slots`` are changed in place, ``factor`` that a schedule puts on the step size."""
 
     def descend(
-        self, loss: Tensor, weights: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None = None
+        self, loss: Tensor, weights: Sequence[Tensor], slots: Sequence[Tensor], factor: Tensor | None = None
     ) -> Tensor:
         """One update by the gradient of ``loss``, which is returned without its graph."""
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
-            self.update(weights, gradients, memory, factor)
+            self.update(weights, gradients, slots, factor)
         return loss.detach()
 
 
@@ -145,7 +145,7 @@ class SGD(Optimizer):
     """w ← clip(w − lr·∂L/∂w)."""
 
     def update(
-        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], slots: Sequence[Tensor], factor: Tensor | None
     ) -> None:
         for w, gradient in zip(weights, gradients, strict=True):
             # Not add_ with alpha=-lr: torch 2.13 compiles that, on the result of a product, as if alpha were 1.
@@ -153,7 +153,7 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Kingma and Ba's rule with its usual constants; memory is the step count, then mean and mean square by layer."""
+    """Kingma and Ba's rule with its usual constants; slots: the step count, then mean and mean square by layer."""
 
     DECAY: ClassVar[tuple[float, float]] = (0.9, 0.999)
     EPSILON: ClassVar[float] = 1e-8
@@ -163,13 +163,13 @@ class Adam(Optimizer):
         return [torch.zeros((), device=weights[0].device), *moments]
 
     def update(
-        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], memory: Sequence[Tensor], factor: Tensor | None
+        self, weights: Sequence[Tensor], gradients: Sequence[Tensor], slots: Sequence[Tensor], factor: Tensor | None
     ) -> None:
         first, second = self.DECAY
-        count = memory[0].add_(1)
+        count = slots[0].add_(1)
         rate = (self.lr if factor is None else self.lr * factor) / (1 - first**count)
         unbias = (1 - second**count).rsqrt()
-        pairs = zip(memory[1::2], memory[2::2], strict=True)
+        pairs = zip(slots[1::2], slots[2::2], strict=True)
         for w, gradient, (mean, square) in zip(weights, gradients, pairs, strict=True):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
@@ -204,7 +204,7 @@ class GradientTrainer(BaselineTrainer):
         super().__init__(seed)
         self.net = net
         self.optimizer = optimizer if isinstance(optimizer, Optimizer) else self._named(optimizer, lr)
-        self.memory = self.optimizer.start(weights)
+        self.slots = self.optimizer.start(weights)
         self.schedule = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
 
     def _named(self, optimizer: str, lr: float | None) -> Optimizer:
