@@ -85,14 +85,14 @@ def stack_bytes(net: Description) -> Stack:
     """A bound on the stack of ``predict``."""
     layout, steps = Layout.of(net), steps_of(net)
     first, units = steps[0].weights, steps[0].weights.shape[0]
-    bits = sum(4 * word_count(step.units, 4) for step in steps[:-1])
+    bits = sum(4 * word_count(step.units, 4) + 4 * (step.filters is not None) for step in steps[:-1])
     scores = layout.score_bits // 8 * net.sizes[-1]
     fixed = 2 * net.inputs.features if net.inputs.fixed is not None else 0
     windows = _windows_bytes(net, steps)
     rest = bits + scores + fixed + FRAMES + FRAME * len(steps) + windows
     more = WINDOWED_LANES if windows else 0
     if first.values is not None:
-        return Stack(rest - FRAMES // 2, rest + more)
+        return Stack(rest - (0 if windows else FRAMES // 2), rest + more)
     total = 8 if layout.total == "int64_t" else 4
     small = rest + 4 * layout.chunk * (2 if layout.table == "uint16_t" else 4)
     small += 0 if layout.single else CHUNKED + total * units
@@ -115,7 +115,7 @@ def _windows_bytes(net: Description, steps: list[Step]) -> int:
             seen = _window_words(step.filters) * 4
             if number == 0:
                 seen = step.weights.shape[1] * (1 if net.inputs.kind == "pixels" else 2) + 3
-            taken.append(seen + 4 * word_count(step.filters.channels, 4) + WINDOWED)
+            taken.append(seen + 4 * word_count(step.filters.channels, 4) + WINDOWED + 4)
     return max(taken)
 
 
