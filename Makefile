@@ -28,7 +28,7 @@ test: $(VENV)/dev.stamp  ## install with the dev extras, then lint, format check
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST)
+	$(PYTEST) --ignore tests/embedded
 
 slow: $(VENV)/dev.stamp  ## the tests marked slow, which `make test` leaves out
 	$(PYTEST) -m slow --timeout 3600 --ignore tests/embedded

@@ -305,6 +305,7 @@ def folders():
     yield "experiment", "numbers as a record", records("[" + "0," * (SIZE // 2) + "0]")
 
 
+@pytest.mark.slow
 def test_no_file_takes_more_than_is_promised(run, tmp_path):
     cases, held = [], []
     for reader, name, write in folders():

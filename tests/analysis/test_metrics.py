@@ -66,6 +66,7 @@ def test_several_labels_a_sample_count_one_by_one() -> None:
     assert found.ece is None
 
 
+@pytest.mark.slow
 def test_measuring_alone_does_without_scikit_learn() -> None:
     code = "import sys, torch, cavity; net = cavity.mlp(2, (3,), 3); from cavity.analysis.metrics import measure; "
     code += "measure(net, torch.randn(4, 2), torch.zeros(4, dtype=torch.long)); print('sklearn' in sys.modules)"

@@ -63,6 +63,7 @@ def test_certain_weights_below_leave_nothing_epistemic() -> None:
     assert torch.allclose(total, calibration.entropy(net.predict_proba(x)), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_more_data_mean_less_epistemic_doubt_at_the_same_inputs() -> None:
     little, _ = trained(samples=20, hidden=(201,))
     much, x = trained(samples=2000, hidden=(201,))

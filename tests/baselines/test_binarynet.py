@@ -241,6 +241,7 @@ def test_bad_arguments_are_named():
         trainer.fit(batch(5), epochs=0)
 
 
+@pytest.mark.slow
 def test_learns_digits():
     """Two seeds, so that one lucky start does not decide: at least 95 % on average after 30 epochs."""
     data = cavity.data.load("digits")

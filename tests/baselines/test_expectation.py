@@ -127,6 +127,7 @@ def test_learns_two_classes_of_digits(weights, largest):
     assert record.polarization == [float(m.square().mean()) for m, _ in trainer.net.moments()]
 
 
+@pytest.mark.slow
 def test_learns_ten_classes_of_digits():
     data = cavity.data.load("digits")
     trainer = ExpectationTrainer(ExpectationBackpropagation(64, (151,), 10))

@@ -28,6 +28,7 @@ def results(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_json_holds_every_measurement(results):
     found = json.loads((results / "bench.json").read_text())
     assert set(found) == {
@@ -68,6 +69,7 @@ def test_the_json_holds_every_measurement(results):
     assert [row["algorithm"] for row in found["whole_runs"]] == order
 
 
+@pytest.mark.slow
 def test_the_machine_is_named_by_cores_and_model_only(results):
     text = (results / "bench.json").read_text()
     assert set(json.loads(text)["machine"]) == {"processor", "cores", "threads", "device", "torch"}
@@ -75,6 +77,7 @@ def test_the_machine_is_named_by_cores_and_model_only(results):
     assert str(describe(torch.device("cpu"))).startswith(f"{describe(torch.device('cpu')).cores} × {processor()}, ")
 
 
+@pytest.mark.slow
 def test_the_plot_is_a_picture(results):
     assert (results / "bench.png").read_bytes().startswith(b"\x89PNG")
 

@@ -54,6 +54,7 @@ def test_it_prints_writes_and_draws(run, capsys):
     assert {"local-entropy", "local-energy"} <= shown
 
 
+@pytest.mark.slow
 def test_links_in_the_place_of_what_it_writes(run, tmp_path):
     victim = tmp_path / "victim"
     for name in ("entropy.json", "entropy.png"):
@@ -95,6 +96,7 @@ def test_bad_input(run, capsys):
     assert "samples must be at least 1, got 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sweep_by_the_evidence(table, tmp_path):
     """No sample is held out, nothing but the prior is searched, and the best trial has the largest evidence."""
     pytest.importorskip("optuna")

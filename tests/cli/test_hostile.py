@@ -77,6 +77,7 @@ def test_known_attacks(script, originals, tmp_path, known):
     assert outcome.wrong == ""
 
 
+@pytest.mark.slow
 def test_others(script, originals, tmp_path):
     cheap = [case for case in script.cases(originals) if case.command[0] in ("evaluate", "predict", "export", "train")]
     for case in random.Random(0).sample(cheap, 15):

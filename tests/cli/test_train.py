@@ -173,6 +173,7 @@ def test_interrupted_it_can_go_on(tmp_path, capsys, monkeypatch, number):
     assert_same_outcome(whole, path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits on files are POSIX's")
 def test_a_disk_that_is_full(tmp_path):
     path = tmp_path / "run"
@@ -204,6 +205,7 @@ def test_plain_lines_show_what_was_learnt_on_the_way_where_nothing_was_measured(
     assert [record.test_error is None for record in open_run(tmp_path / "run").records] == [True, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_a_second_interrupt_within_a_write_leaves_no_temporary_file(tmp_path, capsys, monkeypatch):
     """The first asks for an end after the step, the second comes while the checkpoint of that step is written."""

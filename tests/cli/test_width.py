@@ -42,7 +42,7 @@ def _read(controller: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("columns", [pytest.param(80, marks=pytest.mark.slow), 60])
 def test_the_live_display_fits(columns, tmp_path):
     words = ["--dataset", "digits", "--hidden", "11,11", "--epochs", "3", "--evaluate-every", "2", "--out", "run"]
     written = in_terminal(columns, tmp_path, "train", *words)

@@ -71,6 +71,7 @@ class Instance:
         return float(np.sqrt(np.mean((means - self.exact) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "samples", "noise", "ratio"), [((9, 1), 9, 0.5, 0.6), ((5, 3, 1), 8, 2.0, 0.75)], ids=["unit", "network"]
 )
@@ -95,6 +96,7 @@ def test_bp_of_a_unit_becomes_exact_as_it_grows() -> None:
     assert mf[2] > 0.8 * mf[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", [n for n, kind in ACTIVATIONS.items() if issubclass(kind, PiecewiseLinear)])
 def test_bp_is_closer_than_the_prior_for_every_activation(activation: str) -> None:
     """Of what the samples say about the weights of a tiny network, BP finds more than a fifth."""

@@ -171,6 +171,7 @@ def test_sign_functions_match_mpmath(dtype: torch.dtype) -> None:
     check(plane_values(B, u), u)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("c++") or shutil.which("g++")), reason="needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # raised inside torch by its compiler
 def test_compiled_code_is_as_accurate_and_vectorised() -> None:

@@ -37,8 +37,10 @@ def trained(algorithm: str, compile: bool, samples: int, inner_iterations: int =
     ("algorithm", "samples", "iterations"),
     [
         ("bp", 70, 1),
-        ("amp", 300, 4),
-        *(pytest.param(*case, marks=SLOW) for case in [("mf", 70, 1), ("amp", 70, 1), ("mf", 300, 1), ("bp", 300, 1)]),
+        *(
+            pytest.param(*case, marks=SLOW)
+            for case in [("amp", 300, 4), ("mf", 70, 1), ("amp", 70, 1), ("mf", 300, 1), ("bp", 300, 1)]
+        ),
     ],
 )
 def test_compiled_equals_eager_within_rounding(algorithm: str, samples: int, iterations: int) -> None:
@@ -94,6 +96,7 @@ def test_without_a_compiler_there_is_one_notice_and_eager_code(monkeypatch: pyte
         compiling._notice.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_broken_compiler_is_no_reason_to_stop() -> None:
     script = (
         "import warnings, cavity, torch\n"

@@ -181,6 +181,8 @@ def test_verbose_says_how_long_a_fit_of_more_than_two_seconds_will_take(iris, ca
 def test_a_terminal_shows_a_growing_table(iris, capsys, monkeypatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
+    # Narrower ones have fewer columns (tests/cli/test_width.py).
+    monkeypatch.setenv("COLUMNS", "120")
     small(verbose=True, epochs=2).fit(*iris)
     shown = capsys.readouterr().out
     assert "polarization" in shown

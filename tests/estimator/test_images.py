@@ -17,6 +17,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return x.reshape(-1, 1, 8, 8), y
 
 
+@pytest.mark.slow
 def test_images_and_rows_train_the_same_network() -> None:
     x, y = digits()
     images = cavity.MessagePassingClassifier(layers="conv:16:3,pool:2,dense:31", **OPTIONS)

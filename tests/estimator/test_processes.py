@@ -16,6 +16,7 @@ def probabilities(seed: int) -> np.ndarray:
     return cavity.MessagePassingClassifier((11,), epochs=3, random_state=seed).fit(X, y).predict_proba(X)
 
 
+@pytest.mark.slow
 def test_joblib_gives_what_this_process_gives() -> None:
     there = Parallel(n_jobs=2)(delayed(probabilities)(seed) for seed in (0, 1))
     for seed, found in enumerate(there):

@@ -42,6 +42,7 @@ def test_error_bars_cover_what_they_promise(fitted, friedman) -> None:
     assert np.all(std >= fitted.noise_)
 
 
+@pytest.mark.slow
 def test_real_data_by_cross_validation() -> None:
     """Diabetes: a linear model explains 0.49 of the variance, and no model much more."""
     X, y = load_diabetes(return_X_y=True)
@@ -113,6 +114,7 @@ def test_wrong_width_and_nan_are_named(fitted) -> None:
         fitted.predict(np.vstack([np.zeros(10), [*[0.0] * 9, np.nan]]))
 
 
+@pytest.mark.slow
 def test_a_compiled_fit_uses_the_noise_it_estimates(friedman) -> None:
     """A kernel is made once, with the first noise; each epoch has another."""
     X, y = friedman[0][:300], friedman[1][:300]
@@ -124,6 +126,7 @@ def test_a_compiled_fit_uses_the_noise_it_estimates(friedman) -> None:
     assert compiled.noise_ == pytest.approx(eager.noise_, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_stream_has_its_noise_estimated_too() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))

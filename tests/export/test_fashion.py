@@ -75,6 +75,7 @@ def expected(model, data) -> np.ndarray:
     return guess
 
 
+@pytest.mark.slow
 def test_packed(model, pixels, expected, tmp_path) -> None:
     [path] = to_packed(model, tmp_path / "net.cavity")
     assert path.stat().st_size < 84_500

@@ -89,6 +89,7 @@ def folders(tmp_path_factory):
     return base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_two_processes_write_the_same_bytes(folders, name):
     one, two, other = (folders / part / name for part in ("one", "two", "other"))

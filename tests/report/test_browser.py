@@ -308,6 +308,7 @@ def test_every_view_fits(controls, pages, width, scheme):
     assert controls.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_a_live_page_reloads_when_its_run_has_gone_on(browser):
     source = Page([])
     source.served = Served.of(page([summary("before", finished=False)], live=True))

@@ -103,7 +103,7 @@ def test_a_new_run_without_room(disk, capsys):
         (["report", "RUN", "--out", "OUT"], "out"),
         (["export", "RUN", "--inputs", "real", "--format", "packed", "--out", "OUT", "--force"], "out"),
         (["export", "RUN", "--inputs", "real", "--format", "c", "--out", "OUT.c", "--force"], "out.h"),
-        (["predict", "RUN", "--out", "OUT.csv"], "out.csv"),
+        (["predict", "RUN", "--out", "OUT.csv", "--force"], "out.csv"),
     ],
     ids=["report", "report elsewhere", "packed", "c", "predictions"],
 )

@@ -273,6 +273,7 @@ def test_homes_of_nobody(whole, spoilt):
             use()
 
 
+@pytest.mark.slow
 @bounded(0.1)
 @given(st.data())
 def test_reports_of_what_a_stranger_measured(whole, spoilt, choice):

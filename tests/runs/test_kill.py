@@ -22,6 +22,7 @@ def killing(monkeypatch):
     return import_module("kill_test")
 
 
+@pytest.mark.slow
 def test_killed_twice(killing, tmp_path):
     outcome = killing.kill_test(tmp_path, kills=2, seed=0, quiet=True)
     assert outcome.differences == []

@@ -185,6 +185,7 @@ def _stop_after(epoch):
     return stop
 
 
+@pytest.mark.slow
 def test_a_compiled_run_takes_every_rate_without_being_compiled_again():
     from cavity.engine.compiling import _variants, compiler_problem
 
@@ -216,6 +217,7 @@ def test_real_weights_hold_as_many_mini_batches_as_the_memory_has():
     assert Remembering(math.inf).rules(priors, Place(0.0, None, None, 60))[0].horizon is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["binary", "gaussian"])
 def test_a_short_memory_follows_labels_that_change_and_an_endless_one_does_not(weights):
     generator = torch.Generator().manual_seed(0)

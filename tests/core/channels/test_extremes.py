@@ -55,6 +55,7 @@ def underflow(name: str, key: str, point: dict[str, float], tiny: float) -> floa
     return tiny * (1 + powers[key.partition("_")[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_mpmath(name: str, dtype: torch.dtype) -> None:

@@ -16,7 +16,7 @@ ITERATIONS = {2: 2, 3: 1}
 TOLERANCE = 1e-5
 
 
-@pytest.fixture(scope="module", params=ITERATIONS)
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def together(request, tmp_path_factory) -> tuple[int, list[dict[str, dict[str, Tensor]]]]:
     """Inner iterations, and what each process ended with in each case."""
     processes, folder = request.param, tmp_path_factory.mktemp("fields")

@@ -73,6 +73,7 @@ def test_one_run_is_written_and_it_is_that_of_one_process(undisturbed, tmp_path)
     assert_same_fields(path, alone.path)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_rank_that_dies_stops_the_job_with_a_clear_error(undisturbed, tmp_path) -> None:
     path = tmp_path / "killed"
@@ -85,6 +86,7 @@ def test_a_rank_that_dies_stops_the_job_with_a_clear_error(undisturbed, tmp_path
     assert_same_fields(undisturbed[0], path)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_torchrun_restarts_from_the_checkpoint_and_nothing_is_lost(undisturbed, tmp_path) -> None:
     path = tmp_path / "killed"
@@ -97,6 +99,7 @@ def test_torchrun_restarts_from_the_checkpoint_and_nothing_is_lost(undisturbed, 
     assert len((path / "metrics.jsonl").read_text().splitlines()) == EPOCHS
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_rank_that_hangs_is_noticed_in_time(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CAVITY_TIMEOUT", "4")

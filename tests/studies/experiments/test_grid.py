@@ -50,6 +50,7 @@ def test_finished_cells_are_skipped(tmp_path):
     assert not any(store.folder.glob(".work/*/*"))
 
 
+@pytest.mark.slow
 def test_processes_give_what_this_process_gives_and_show_their_failures(tmp_path):
     bad, cells = cell("bad", dataset="nothing-like-this"), [cell(), cell("digits-binarynet", method="binarynet-adam")]
     _, _, here = run(cells, tmp_path / "here")
@@ -64,6 +65,7 @@ def test_processes_give_what_this_process_gives_and_show_their_failures(tmp_path
         assert curves(there.record_path(one)) == curves(here.record_path(one))
 
 
+@pytest.mark.slow
 def test_an_experiment_may_print(tmp_path):
     (cell, *_) = find("timing").cells(Request("smoke"))
     failures, said, store = run([cell], tmp_path, jobs=1, name="timing")
@@ -124,6 +126,7 @@ def test_a_cell_ends_with_the_process_that_asked_for_it(tmp_path):
         assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_terminating_the_command_stops_its_cells(tmp_path):
     words = ["reproduce", "polarization", "--scale", "smoke", "--epochs", "10000", "--out", str(tmp_path)]
     with subprocess.Popen(

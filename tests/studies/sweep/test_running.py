@@ -76,6 +76,7 @@ def is_alive(pid):
     return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_sweep_goes_on_after_being_killed(whole, tmp_path):
     folder = tmp_path / "killed"
@@ -137,6 +138,7 @@ def test_the_best_configuration_trains_on_the_whole_training_set(whole, tmp_path
     assert run.config.damping == (best.values["damping"],)
 
 
+@pytest.mark.slow
 def test_several_jobs_and_pruning(tmp_path):
     """A single hidden unit cannot tell ten digits apart: it is given up as soon as enough others are known."""
     space = Space(("hidden",), hidden=((1,), (25,), (27,), (29,)))
@@ -174,6 +176,7 @@ class KillInTheSecond(Listener):
             os.kill(int(worker), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_worker_that_is_killed_costs_one_trial(tmp_path):
     sweep = prepare(tiny(), Space(("rho",)), tmp_path / "murdered", trials=3)
