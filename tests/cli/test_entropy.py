@@ -54,7 +54,6 @@ def test_it_prints_writes_and_draws(run, capsys):
     assert {"local-entropy", "local-energy"} <= shown
 
 
-@pytest.mark.slow
 def test_links_in_the_place_of_what_it_writes(run, tmp_path):
     victim = tmp_path / "victim"
     for name in ("entropy.json", "entropy.png"):

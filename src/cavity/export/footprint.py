@@ -78,7 +78,7 @@ FRAMES, FRAME, CHUNKED, GROUPED, UNROLLED, SPILLED = 160, 16, 48, 80, 400, 1800
 
 
 #: The same for convolutions: loops over places; with several chunks, and with several groups; and on 64 bits.
-WINDOWED, WINDOWED_CHUNKED, WINDOWED_GROUPED, WINDOWED_LANES = 20, 64, 200, 400
+WINDOWED, WINDOWED_CHUNKED, WINDOWED_GROUPED, WINDOWED_LANES = 16, 64, 200, 400
 
 
 def stack_bytes(net: Description) -> Stack:

@@ -102,7 +102,8 @@ def test_torchrun_restarts_from_the_checkpoint_and_nothing_is_lost(undisturbed, 
 @pytest.mark.slow
 @needs_proc
 def test_a_rank_that_hangs_is_noticed_in_time(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("CAVITY_TIMEOUT", "4")
+    # Processes must have met within the time, on a busy machine too.
+    monkeypatch.setenv("CAVITY_TIMEOUT", "15")
     path = tmp_path / "stopped"
     job = torchrun(2, "-m", "cavity", "train", *OPTIONS, "--out", str(path))
     wait_for(job, path, epochs=2)
@@ -114,7 +115,7 @@ def test_a_rank_that_hangs_is_noticed_in_time(tmp_path, monkeypatch) -> None:
     # torchrun would give it half a minute to end by itself.
     os.kill(ranks[1], signal.SIGKILL)
     said = finished(job, status=1)
-    assert "cavity: process 0 of 2 has waited 4 s for the others" in said
+    assert "cavity: process 0 of 2 has waited 15 s for the others" in said
     assert "CAVITY_TIMEOUT" in said
 
 
