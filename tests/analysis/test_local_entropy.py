@@ -53,6 +53,7 @@ def around_unit(
     return list(found.per_weight), counted(w[fits] @ reference, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.0, 1.5])
 @pytest.mark.parametrize("algorithm", ["bp", "amp"])
 def test_around_a_unit(algorithm: str, threshold: float) -> None:

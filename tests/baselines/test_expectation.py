@@ -115,6 +115,7 @@ def test_predictions_belong_together():
         net.predict(x, "both")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("weights", "largest"), [("binary", 8.0), ("gaussian", 6.0)])
 def test_learns_two_classes_of_digits(weights, largest):
     data = cavity.data.load("digits", binary_task=True)

@@ -143,6 +143,7 @@ def test_tensorboard_has_the_metrics(tmp_path):
     assert values == pytest.approx([record.polarization[0] for record in open_run(path).records], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_can_go_on(tmp_path, capsys, monkeypatch, number):

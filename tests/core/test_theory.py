@@ -67,6 +67,7 @@ def test_the_error_below_the_threshold_is_bayes_optimal(load: float) -> None:
     assert vote_error(*instances[0], "bp") == pytest.approx(errors[0], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "algorithm", "seeds"),
     [

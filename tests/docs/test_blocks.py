@@ -28,7 +28,7 @@ FOLLOWED = [
 ]
 
 #: What a reader tries first; the other pages take as long as all that is not slow, and the front page repeats README.
-FIRST = ("README.md", "docs/start.md")
+FIRST = ("README.md",)
 
 
 # A page starts up to six processes that import torch; the limit is for a machine that is busy with something else.

@@ -95,6 +95,7 @@ def test_pickling(fitted, friedman) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_target_without_noise_is_fitted_and_does_not_make_the_fit_run_away(seed: int) -> None:
     X, y = make_friedman1(400, noise=0.0, random_state=seed)

@@ -192,6 +192,7 @@ DOTTED = st.builds(
 )
 
 
+@pytest.mark.slow
 @bounded()
 @given(st.data())
 def test_configurations(whole, spoilt, choice):
@@ -202,6 +203,7 @@ def test_configurations(whole, spoilt, choice):
     fuzzing.attempt(used, path, errors=(ValueError,))
 
 
+@pytest.mark.slow
 @bounded()
 @given(st.data())
 def test_metrics(whole, spoilt, choice):

@@ -197,6 +197,7 @@ def teacher_student(kind, alpha, n, seed):
     return x, np.where(x @ teacher >= 0, 1.0, -1.0), teacher
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "binary"])
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.3])
 def test_amp_follows_state_evolution(kind, alpha):
@@ -219,6 +220,7 @@ def test_amp_follows_state_evolution(kind, alpha):
     assert tolerance < theory.clipped_error(alpha) - theory.generalisation_error(alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "binary"])
 def test_amp_finds_the_teacher_above_the_threshold_and_stays(kind):
     for seed in range(5):

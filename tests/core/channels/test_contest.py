@@ -30,6 +30,7 @@ def largest_errors(labels, pre):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3, 10, 30])
 @pytest.mark.parametrize(("spread", "ratio"), [(1.0, 1.0), (5.0, 4.0), (1.0, 16.0)])
 def test_derivatives_are_within_a_thousandth(classes, spread, ratio):

@@ -68,6 +68,7 @@ def test_mistakes_are_named(capsys, tmp_path):
     assert "no finished cell of scale paper" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_failed_cells_are_an_error(capsys, tmp_path):
     words = ["polarization", "--scale", "smoke", "--datasets", "no-such-data", "--out", str(tmp_path)]
     assert main(["reproduce", *words]) == 1
