@@ -15,11 +15,8 @@ from cavity.analysis.calibration import expected_calibration_error, negative_log
 from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
 from cavity.baselines.classifier import Classifier
-from cavity.core.couplings.base import check_sizes
-from cavity.training.augmentation import Augmentation
-from cavity.training.batches import Batches
-from cavity.training.callbacks import Callback
-from cavity.training.loop import Loop, Pair
+from cavity.training.batches import Batches, Pair
+from cavity.training.loop import Loop, Source
 from cavity.training.schedules import SCHEDULES, Function
 from cavity.training.trainer import BALANCE_SAMPLES, Trainer
 
@@ -31,8 +28,6 @@ class BaselineTrainer(Loop[Tensor]):
     net: Classifier
     #: What the optimiser remembers between steps, changed in place.
     slots: Sequence[Tensor] = ()
-    #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
-    run_steps, epoch_steps = 0, 0
 
     def begin(self, x: Tensor) -> None:
         """Told some of the training inputs before ``fit`` goes on. Most methods have no use for that."""
@@ -40,30 +35,10 @@ class BaselineTrainer(Loop[Tensor]):
     def end_task(self, x: Tensor, y: Tensor) -> None:
         """Told that a task is over, and given samples (x, y) of it. Most methods have no use for that."""
 
-    def fit(
-        self,
-        train: Pair,
-        *,
-        epochs: int,
-        validation: Pair | None = None,
-        batch_size: int | None = 128,
-        evaluate_every: int = 1,
-        callbacks: Sequence[Callback] = (),
-        augment: Augmentation | None = None,
-    ) -> list[EpochRecord]:
-        """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
-        Errors are measured after every ``evaluate_every``-th epoch and the last. ``augment`` changes the images of
-        every mini-batch at random."""
-        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
-        source = Batches(*self._checked(*train), batch_size, augment=augment)
-        held_out = None if validation is None else self._checked(*validation)
-        sample = train_sample(source.x, source.y)
+    def _prepare(self, source: Source, sample: Pair | None, epochs: int, evaluate_every: int) -> None:
+        if not isinstance(source, Batches):
+            raise TypeError("train must be a pair (x, y) of tensors: baselines take no iterables")
         self.begin(train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
-        self.run_steps, self.epoch_steps = epochs * len(source), len(source)
-        try:
-            return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
-        finally:
-            self.run_steps = self.epoch_steps = 0
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
@@ -215,7 +190,6 @@ class GradientTrainer(BaselineTrainer):
     @property
     def factor(self) -> Tensor | None:
         """What the schedule puts on the step size of the next step; None where there is none."""
-        if self.schedule is None or not self.run_steps:
+        if self.schedule is None or self.run_steps is None:
             return None
-        done = self.epoch * self.epoch_steps + self.batch
-        return torch.tensor(self.schedule(min(1.0, done / self.run_steps)), device=self.net.device)
+        return torch.tensor(self.schedule(self.fraction), device=self.net.device)

@@ -23,7 +23,7 @@ from cavity.analysis.entropy.evidence import (
     Unreliable,
     check_numbers,
     checked,
-    require_memory,
+    require_room,
     runner,
 )
 from cavity.core.algorithms import ALGORITHMS, Algorithm
@@ -113,7 +113,7 @@ def local_entropy(
     right = (predicted == y.reshape(predicted.shape)).reshape(len(x), -1).all(dim=1)
     if not bool(right.any()):
         raise ValueError(f"the network gets none of the {len(x)} samples right: every network is a solution")
-    require_memory(method, net, int(right.sum()))
+    require_room(method, net, int(right.sum()))
     walk = _Walk(method, net, net.prepared(x[right]), y[right], iterations, damping, tolerance)
     found: dict[float, tuple[float | None, float]] = {}
     for d in sorted(set(map(float, distances))):
