@@ -69,7 +69,7 @@ class BestConstant(NamedTuple):
 
 
 def constant_of(net: Network, y: Tensor, counts: Tensor | None = None) -> BestConstant:
-    """The best constant for labels y (±1, 0…C−1 or real numbers), of which each counts so often (once: None)."""
+    """The best constant for labels y (±1, 0…C−1 or real numbers), each counted ``counts`` times (None: once)."""
     y = torch.as_tensor(y)
     columns = y.reshape(len(y), -1)
     if isinstance(net.output, GaussianOutput):
@@ -141,7 +141,7 @@ def is_number(value: object) -> bool:
 
 
 def average(values: Tensor, counts: Tensor | None) -> Tensor:
-    """Mean over samples (samples, …), each of which counts so often (once: None)."""
+    """Mean over samples (samples, …), each counted ``counts`` times (None: once)."""
     if counts is None:
         return values.mean(dim=0)
     shares = counts.to(values.dtype) / counts.to(values.dtype).sum()

@@ -3,18 +3,17 @@ those that descend a gradient."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cavity.analysis.calibration import expected_calibration_error, negative_log_likelihood
 from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
-from cavity.baselines.classifier import Classifier
+from cavity.baselines.classifier import Classifier, require_above, require_one
 from cavity.training.batches import Batches, Pair
 from cavity.training.loop import Loop, Source
 from cavity.training.schedules import SCHEDULES, Function
@@ -92,8 +91,7 @@ class Optimizer(ABC):
     """
 
     def __init__(self, lr: float, bound: float) -> None:
-        if not (math.isfinite(lr) and lr > 0):
-            raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
+        require_above("lr", lr)
         self.lr, self.bound = lr, bound
 
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
@@ -160,7 +158,7 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 class GradientTrainer(BaselineTrainer):
-    """Updates ``weights`` by an optimiser, or by that of a name, with the step size ``lr`` or its default, times a
+    """Updates ``net.weights`` by an optimiser, or by that of a name, with the step size ``lr`` or its default, times a
     schedule (``training/schedules.py``) over a call of ``fit``; None is constant."""
 
     DEFAULT_LR: ClassVar[dict[str, float]]
@@ -170,21 +168,20 @@ class GradientTrainer(BaselineTrainer):
     def __init__(
         self,
         net: Classifier,
-        weights: Sequence[Tensor],
-        optimizer: str | Optimizer,
-        lr: float | None,
-        seed: int,
+        optimizer: str | Optimizer = "adam",
+        *,
+        lr: float | None = None,
         schedule: str | Function | None = None,
+        seed: int = 0,
     ) -> None:
         super().__init__(seed)
         self.net = net
         self.optimizer = optimizer if isinstance(optimizer, Optimizer) else self._named(optimizer, lr)
-        self.slots = self.optimizer.start(weights)
+        self.slots = self.optimizer.start(list(cast(nn.ParameterList, net.weights)))
         self.schedule = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
 
     def _named(self, optimizer: str, lr: float | None) -> Optimizer:
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
+        require_one("optimizer", optimizer, list(OPTIMIZERS))
         return OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
 
     @property

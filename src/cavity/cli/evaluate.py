@@ -19,9 +19,9 @@ from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
-    from cavity.runs.checkpoint import Task
     from cavity.runs.evaluation import Evaluation, NumberEvaluation
     from cavity.runs.folder import Run
+    from cavity.runs.task import Task
 
 #: Which network a number belongs to.
 NETWORKS = {"bayes": "the posterior", "point": "the most probable weights, as exported"}

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
+from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
 from cavity.runs.noise import following
 from cavity.runs.origin import present, write_origin
+from cavity.runs.task import Task
 from cavity.training.augmentation import Augmentation
 from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.trainer import Trainer

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 #: Seconds between two pictures: often enough to look alive, and less than a hundredth of the time.
 REFRESH = 0.5
-#: One mini-batch in so many counts for the error on the way.
+#: One mini-batch in this many counts for the running training error.
 COUNTED = 4
-#: Width of the progress bar, and below so many columns that of a shorter one.
+#: Width of the progress bar, and below this many columns that of a shorter one.
 BAR, SHORT_BAR, WIDE = 20, 10, 80
 #: Seconds of the past that the time left is estimated from: an epoch may take minutes.
 LOOK_BACK = 3600.0

@@ -101,7 +101,7 @@ def log_evidence(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     sites, size = net.sites, len(x) if batch_size is None else min(len(x), batch_size)
-    if method.name == "mf":
+    if method.bounds_evidence:
         require_noise(sites)
     require_room(method, net, size)
     states, run = prior_states(sites, net.states(), damping), runner(net, compile)

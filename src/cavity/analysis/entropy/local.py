@@ -123,9 +123,15 @@ def local_entropy(
     return LocalEntropy(tuple(map(float, distances)), values, couplings, int(right.sum()), len(x), walk.weights)
 
 
+def counting() -> list[str]:
+    """The algorithms that can count solutions."""
+    return [name for name, one in ALGORITHMS.items() if not one.bounds_evidence]
+
+
 def _check(net: Network, method: Algorithm, distances: Sequence[float]) -> None:
-    if method.name == "mf":
-        raise ValueError("algorithm 'mf' cannot count solutions, its bound is -infinity: use 'bp', 'bpi' or 'amp'")
+    if method.bounds_evidence:
+        able = " or ".join(f"'{name}'" for name in counting())
+        raise ValueError(f"algorithm '{method.name}' cannot count solutions, its bound is -infinity: use {able}")
     others = [layer.prior.name for layer in net.weighted() if not isinstance(layer.prior, Binary)]
     if others:
         raise ValueError(f"a Hamming distance needs binary weights, the network has {others[0]} ones")

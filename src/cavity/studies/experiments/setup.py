@@ -61,7 +61,7 @@ LAYER_CURVES = ("polarization", "overlap")
 class Setup:
     """The paper's usual values are the defaults; ``rho=None`` is its prescription (1.0001, …, 0.9).
 
-    ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
+    ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps that many at random
     to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in. With
     another ``recipe`` than the paper's the messages choose the numbers of the update, and none of them counts;
     ``schedule`` is that of a baseline's learning rate. ``memory`` is for streams, in samples. ``layers`` in words take
