@@ -39,41 +39,36 @@ LIMITED = ("method", "prefix")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's folder")
-    parser.add_argument("--format", choices=FORMATS, help="what to write (default: by the ending of --out)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a run's folder")
+    add("--format", choices=FORMATS, help="what to write (default: by the ending of --out)")
+    add(
         "--out",
         metavar="PATH",
         required=True,
         help="the file; for c, the header is put beside it; for arduino a folder",
     )
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
-    parser.add_argument(
-        "--method", choices=("point", "bayes"), help="onnx only: classes (default), or class probabilities"
-    )
-    parser.add_argument(
-        "--prefix", metavar="NAME", help="c and arduino: what all names start with (default: the file's)"
-    )
-    parser.add_argument("--learn", action="store_true", help="c only: two more files with which the device learns on")
-    parser.add_argument(
-        "--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn (default: none)"
-    )
-    parser.add_argument(
+    add("--force", action="store_true", help=FORCE_HELP)
+    add("--method", choices=("point", "bayes"), help="onnx only: classes (default), or class probabilities")
+    add("--prefix", metavar="NAME", help="c and arduino: what all names start with (default: the file's)")
+    add("--learn", action="store_true", help="c only: two more files with which the device learns on")
+    add("--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn (default: none)")
+    add(
         "--inputs",
         choices=("pixels", "real"),
         help="what samples are, where the run does not say: images in .npz (default: what the run says)",
     )
-    parser.add_argument(
+    add(
         "--calibrate",
         metavar="DATA",
         help="a data set or file to fit the confidence on (default: the run's training set)",
     )
-    parser.add_argument(
+    add(
         "--label",
         metavar="COLUMN",
         help="label column if the data of --calibrate are a table (default: the name that the run's has)",
     )
-    parser.add_argument(
+    add(
         "--coverage",
         type=float,
         metavar="X",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -84,20 +84,15 @@ class RunningError:
         return f"{RUNNING} {percent(self.percent())}"
 
 
-class PlainDisplay(Callback):
+class PlainDisplay(Callback, AbstractContextManager["PlainDisplay"]):
     """One line for each epoch."""
 
     def __init__(self, console: Console, epochs: int) -> None:
         self.console, self.epochs = console, epochs
         self.running = RunningError()
 
-    def __enter__(self) -> PlainDisplay:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+    def __exit__(self, *exception: object) -> None:
+        """Nothing is left to clear away."""
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
         self.running.add(trainer, info)
@@ -117,7 +112,7 @@ class PlainDisplay(Callback):
         self.console.print("  ".join(parts), soft_wrap=True)
 
 
-class LiveDisplay(Callback):
+class LiveDisplay(Callback, AbstractContextManager["LiveDisplay"]):
     """A table of the epochs' errors that grows, and below it the progress of all steps with the time left, both as wide
     as the terminal."""
 
@@ -141,9 +136,7 @@ class LiveDisplay(Callback):
         self.progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.progress.stop()
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:

@@ -189,9 +189,9 @@ class Loop(ABC, Generic[Info]):
         """Go on until ``epochs`` epochs are done in all; errors are measured on ``sample`` and ``validation`` after
         every ``evaluate_every``-th and the last."""
         self.stop = False
-        if isinstance(source, Batches):
-            self.epoch_steps, self.run_steps = len(source), epochs * len(source)
         try:
+            if isinstance(source, Batches):
+                self.epoch_steps, self.run_steps = len(source), epochs * len(source)
             for callback in callbacks:
                 callback.on_fit_begin(self)
             while self.epoch < epochs and not self.stop:

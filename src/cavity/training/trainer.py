@@ -272,21 +272,20 @@ class Trainer(Loop[StepInfo]):
 
     @torch.no_grad()
     def _measure(self, train: Pair | None, test: Pair | None) -> EpochRecord:
-        on_train = None if train is None else metrics.measure(self.net, *train)
-        on_test = None if test is None else metrics.measure(self.net, *test)
+        found = {part: pair and metrics.measure(self.net, *pair) for part, pair in (("train", train), ("test", test))}
+        errors: dict[str, Any] = {
+            f"{part}_{name}": getattr(measured, name, None)
+            for part, measured in found.items()
+            for name in ("error", "error_bayes", "nll")
+        }
         return EpochRecord(
             epoch=self.epoch,
-            train_error=None if on_train is None else on_train.error,
-            test_error=None if on_test is None else on_test.error,
-            train_error_bayes=None if on_train is None else on_train.error_bayes,
-            test_error_bayes=None if on_test is None else on_test.error_bayes,
-            test_nll=None if on_test is None else on_test.nll,
-            test_ece=None if on_test is None else on_test.ece,
+            **errors,
+            test_ece=getattr(found["test"], "ece", None),
             seconds=self.seconds,
             polarization=landscape.polarization(self.net).tolist(),
             overlap=landscape.overlap(self.net).tolist(),
             clamped=int(self._clamped) / self._entries if self._entries else None,
-            train_nll=None if on_train is None else on_train.nll,
         )
 
     def state_dict(self) -> dict[str, Any]:
