@@ -198,7 +198,7 @@ def _train(session: Session, args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _divergence_in_words() -> Iterator[None]:
-    """A warning of divergence as a line of its own; other warnings as ever."""
+    """A warning of divergence as a line of its own; other warnings as usual."""
     from cavity.training.watch import DivergenceWarning
 
     with warnings.catch_warnings():
