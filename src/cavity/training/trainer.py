@@ -39,7 +39,7 @@ from cavity.training.settings import (
     sites_of,
 )
 from cavity.training.summary import summary
-from cavity.training.watch import DivergenceWarning, Level, levels, trouble
+from cavity.training.watch import DivergenceWarning, Level, levels, remedy, trouble
 from cavity.training.writing import raise_non_finite, write
 
 
@@ -256,12 +256,7 @@ class Trainer(Loop[StepInfo]):
     @property
     def remedy(self) -> str:
         """What to try where training diverges."""
-        if isinstance(self.plan, Given):
-            return (
-                "Leave rho, damping and rate out, so that the messages choose the step; or try rho closer to 1, "
-                "more damping, a smaller rate or other mini-batches"
-            )
-        return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
+        return remedy(given=isinstance(self.plan, Given))
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:

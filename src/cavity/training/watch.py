@@ -90,3 +90,13 @@ def _loss(constant: BestConstant, error: float) -> float:
 
 def _words(constant: BestConstant, error: float) -> str:
     return f"{error:.3g}" if constant.real else f"{error:.1f} %"
+
+
+def remedy(given: bool) -> str:
+    """What to try where training diverges, with numbers of the update that were given or not."""
+    if given:
+        return (
+            "Leave rho, damping and rate out, so that the messages choose the step; or try rho closer to 1, "
+            "more damping, a smaller rate or other mini-batches"
+        )
+    return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
