@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_is_left_as_it_is(tmp_path):
 
 
 def test_what_is_no_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is no folder"):
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
         open_run(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"has no config\.toml"):
         open_run(tmp_path)

@@ -15,23 +15,22 @@ LAST_PORT = 65535
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``cavity report``."""
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="run folders; several are shown side by side")
-    parser.add_argument(
+    add = parser.add_argument
+    add("runs", metavar="RUN", nargs="+", type=Path, help="run folders; several are shown side by side")
+    add(
         "--out",
         type=Path,
         metavar="FILE",
         help="where the page goes (default: RUN/report.html for one run, report.html here for several)",
     )
     add_data_changed(parser)
-    parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)"
-    )
-    parser.add_argument(
+    add("--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)")
+    add(
         "--serve",
         action="store_true",
         help="show the page to browsers on this machine and keep it up to date while the runs go on; Ctrl-C ends it",
     )
-    parser.add_argument("--port", type=port, metavar="N", help="port for --serve (default: one that is free)")
+    add("--port", type=port, metavar="N", help="port for --serve (default: one that is free)")
 
 
 def port(text: str) -> int:

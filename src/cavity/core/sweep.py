@@ -55,6 +55,10 @@ class Iteration(NamedTuple):
     pres: list[Preactivation]
 
 
+#: ``iterate``, or a way to run the same.
+Iterate = Callable[..., Iteration]
+
+
 def iterate(
     algorithm: Algorithm,
     sites: Sequence[Site],

@@ -35,10 +35,7 @@ ENCODINGS = Names("cavity.data.treatment:ENCODINGS")
 IMPUTATIONS = Names("cavity.data.treatment:IMPUTATIONS")
 #: A Gaussian output is that of regression, all others are for classes; an argmax has four methods, and the recipe
 #: chooses one.
-OUTPUTS = Names(
-    "cavity.core.channels:OUTPUTS",
-    more=tuple(f"argmax-{method}" for method in ("quadrature", "exact", "pairwise", "sampled")),
-)
+OUTPUTS = Names("cavity.core.channels:OUTPUTS", "cavity.core.channels.argmax:with_methods")
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,17 @@ from cavity.util.text import nearest
 
 
 class Names(Iterable[str]):
-    """The names in a registry (``"module:REGISTRY"``) but for some: looked up when they are asked for, because most
-    registries need torch and the help of most commands does not."""
+    """The names in registries, or that functions give (``"module:REGISTRY"``): looked up when they are asked for,
+    because most need torch and the help of most commands does not."""
 
-    def __init__(self, home: str, but: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> None:
-        self.home, self.but, self.more = home, but, more
+    def __init__(self, *homes: str) -> None:
+        self.homes = homes
 
     def __iter__(self) -> Iterator[str]:
-        module, _, attribute = self.home.partition(":")
-        found = (name for name in getattr(import_module(module), attribute) if name not in self.but)
-        yield from dict.fromkeys((*found, *self.more))
+        for home in self.homes:
+            module, _, attribute = home.partition(":")
+            found = getattr(import_module(module), attribute)
+            yield from found() if callable(found) else found
 
 
 def option(

@@ -30,13 +30,13 @@ def free_processors() -> int:
 
 
 def threads_for(products: float, most: int, free: int) -> int:
-    """Threads for calls of so many ``products``, of ``most`` allowed and ``free`` processors."""
+    """Threads for calls of that many ``products``, of ``most`` allowed and ``free`` processors."""
     return max(1, min(most, free, 1 + int(products / WORTH_A_THREAD)))
 
 
 @contextmanager
 def suited(products: float) -> Iterator[None]:
-    """Gives torch as many threads as calls of so many ``products`` are worth; afterwards it has those it had."""
+    """Gives torch as many threads as calls of that many ``products`` are worth; afterwards it has those it had."""
     import torch
 
     before = torch.get_num_threads()

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.base import Activation, check_noise
-from cavity.core.channels.mixture import Line, Mixture, Unit, mixture
+from cavity.core.channels.mixture import Mixture, mixture
+from cavity.core.channels.pieces import Line, Unit
 from cavity.core.floors import floored_gain, gain_is_floored
 from cavity.core.messages import Fields, Moments, Preactivation, Response
 

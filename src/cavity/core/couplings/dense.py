@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cavity.core.couplings.base import Coupling, check_sizes
 
-#: Up to so many rows a product is faster with its result laid out column by column (by a quarter for 128 rows).
+#: Up to this many rows a product is faster with its result laid out column by column (by a quarter for 128 rows).
 FEW_ROWS = 256
 
 
