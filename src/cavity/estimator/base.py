@@ -36,7 +36,7 @@ from cavity.estimator.exact import in_float64
 from cavity.estimator.listeners import KeepBest, display
 from cavity.estimator.samples import AT_ONCE, Rows, Samples, SparseRows, Standardizer, held_out
 from cavity.estimator.stream import REMEMBERED, Stream
-from cavity.estimator.tempering import FEWEST, choose_temperature
+from cavity.estimator.tempering import FEWEST, choose_temperature, wanted_count
 from cavity.estimator.training import SampleTrainer
 from cavity.estimator.weighing import sample_counts
 from cavity.runs.building import build_network, trainer_options
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from cavity.core.channels import Output
 
 
-#: The temperature is chosen after this part of the epochs, on samples held back until then.
-HELD_BACK = 0.7
+#: Samples are held back until the second of these parts of the epochs, and looked at after each.
+LOOKS = (0.2, 0.7)
 
 
 @dataclass(repr=False, eq=False)
@@ -186,18 +186,29 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
                 samples = samples if train is None else samples.take(train)
                 best = self._fit(trainer, samples, epochs, aside, shown)
             else:
-                plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
-                if isinstance(plan, Annealed):
-                    trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
                 assert train is not None
-                best = self._fit(trainer, samples.take(train), first, None, shown)
-                trainer.plan = plan
+                best = self._fit_looking(trainer, samples.take(train), aside, epochs, shown)
             if calibrates and aside is not None:
                 choose_temperature(self.network_, *aside.dense())
             if trainer.epoch < epochs and not self.early_stopping:
                 best = self._fit(trainer, samples, epochs, None, shown)
         self.n_steps_, self.n_epochs_ = before + trainer.steps, trainer.epoch
         self._complain(trainer.judge(samples, best))
+
+    def _fit_looking(
+        self, trainer: SampleTrainer, samples: Samples, aside: Samples, epochs: int, shown: list[Callback]
+    ) -> int | None:
+        """The epochs for which samples are held back. Early on, those say how often a posterior of classes counts each
+        sample."""
+        plan, best = trainer.plan, None
+        for done in dict.fromkeys(max(1, round(part * epochs)) for part in LOOKS):
+            if isinstance(plan, Annealed):
+                if trainer.epoch and not self.network_.output.curvature_stays:
+                    plan = replace(plan, count=plan.count * wanted_count(self.network_, *aside.dense()))
+                trainer.plan = replace(plan, schedule=Cosine(end=epochs / done))
+            best = self._fit(trainer, samples, done, None, shown)
+        trainer.plan = plan
+        return best
 
     def _fit(
         self, trainer: SampleTrainer, samples: Samples, epochs: int, validation: Samples | None, shown: list[Callback]
