@@ -46,7 +46,7 @@ def class_probabilities(pre: Preactivation) -> Tensor:
     ways.append((rows_at_once(omega.shape[1], len(STEP_MARKS)), _on_panels))
     way = torch.bucketize(needed, needed.new_tensor(POINTS))
     result = torch.empty_like(omega)
-    for number in way.unique().tolist():
+    for number in sorted(set(way.tolist())):
         at_once, integral = ways[number]
         for chunk in torch.split((way == number).nonzero().squeeze(1), at_once):
             result[chunk] = integral(omega[chunk], pre.variance[chunk]).to(dtype)
@@ -89,5 +89,5 @@ def _all_but_one(phi: Tensor) -> Tensor:
     """Π_{j≠k} φ_j along the last axis, without a division."""
     one = torch.ones_like(phi[..., :1])
     both = torch.stack([torch.cat([one, phi[..., :-1]], dim=-1), torch.cat([one, phi[..., 1:].flip(-1)], dim=-1)])
-    before, after = torch.cumprod(both, dim=-1)
+    before, after = torch.cumprod(both, dim=-1).unbind()
     return before * after.flip(-1)
