@@ -46,7 +46,7 @@ def test_csv_with_a_byte_order_mark_blank_lines_and_constant_column(tmp_path):
 @pytest.mark.parametrize(
     ("text", "label", "reason"),
     [
-        ("a,b,c\n1,2,3\n", None, "give the label's name as label=…, one of a, b, c"),
+        ("a,b,c\n1,2,3\n", None, "with --label .*, one of a, b, c"),
         ("a,label,y\n1,2,3\n", None, "has 2 columns called"),
         ("a,b,c\n1,2,3\n", "d", "has 0 columns called 'd'; it has a, b, c"),
         ("1,2,3\n4,5,6\n", None, "a header with column names is needed"),

@@ -208,6 +208,17 @@ def test_a_broken_line_among_the_metrics(tmp_path):
         _ = open_run(path).records
 
 
+def test_a_small_problem_gets_one_thread(tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run = train(tiny(threads=None, epochs=1), tmp_path / "run")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert run.config.threads == 1
+
+
 def test_threads_are_as_before(tmp_path):
     before = torch.get_num_threads()
     run = train(tiny(threads=before + 1, epochs=1), tmp_path / "run")

@@ -60,7 +60,7 @@ def label_column(path: Path, columns: list[str], label: str | None) -> int:
         return columns.index(label)
     found = [i for i, name in enumerate(columns) if name.strip().lower() in LABEL_NAMES]
     if len(found) != 1:
-        hint = f"give the label's name as label=…, one of {shown}"
+        hint = f"say which one is the label with --label (label=… in Python), one of {shown}"
         raise damaged(path, f"has {len(found)} columns called {', '.join(LABEL_NAMES)}; {hint}")
     return found[0]
 

@@ -307,8 +307,7 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _threads(self, samples: int) -> AbstractContextManager[None]:
         """As many threads as that many samples at once are worth."""
-        layers = self.network_.weighted()
-        return suited(samples * sum(layer.field.numel() * layer.coupling.positions for layer in layers))
+        return suited(samples * self.network_.products)
 
     def _validated(self, X: ArrayLike) -> Rows:
         """Inputs (samples, features) of a prediction. What needs no change is not asked at length: for one row,

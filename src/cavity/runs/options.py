@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
 from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType
@@ -82,6 +83,7 @@ KINDS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+@cache
 def value_types(cls: type) -> dict[str, Any]:
     """The key in ``KINDS`` of each option of ``cls``: its annotation without ``| None``."""
     hints = {name: (hint, get_args(hint)) for name, hint in get_type_hints(cls).items()}
@@ -112,7 +114,8 @@ class Options:
     """What every set of options can do; the fields are the subclass's."""
 
     def __post_init__(self) -> None:
-        types = value_types(type(self))
+        # mypy takes the hash of the instances for that of the class.
+        types = value_types(type(self))  # type: ignore[arg-type]
         for item in fields(self):
             value = getattr(self, item.name)
             if value is not None or item.default is not None:
