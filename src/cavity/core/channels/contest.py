@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.winner import WinnerResponse, one_hot
+from cavity.core.floors import can_be_seen
 from cavity.core.messages import Preactivation
 from cavity.core.special import SQRT_2PI, Array, indicator, kept, library, mills_ratio, negative, pick
 
@@ -184,10 +185,10 @@ def contest_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     of the largest entry while the variances of a sample are within a factor of 16."""
     omega, V = pre.mean.T, pre.variance.T
     winner = one_hot(labels, len(omega)).T.to(omega.dtype)
-    if torch.compiler.is_compiling() or omega.device.type != "cpu" or omega.numel() > FEW:
-        value, g, gamma = contest(winner, omega, V)
-    else:
+    if can_be_seen(omega) and omega.numel() <= FEW:
         with np.errstate(all="ignore"):
             found = contest(*(np.ascontiguousarray(part.numpy()) for part in (winner, omega, V)))
         value, g, gamma = map(torch.from_numpy, found)
+    else:
+        value, g, gamma = contest(winner, omega, V)
     return WinnerResponse(value, g.T, gamma.T)

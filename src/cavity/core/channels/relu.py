@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.piecewise import PiecewiseLinear
-from cavity.core.floors import floored_gain
+from cavity.core.floors import can_be_seen, floored_gain
 from cavity.core.messages import Fields, Moments, Preactivation, Response
 from cavity.core.special import SQRT_2, Array, kept, library, lower_tail, negative, pick, upper_tail
 
@@ -59,8 +59,8 @@ class ReLU(PiecewiseLinear):
 
 def _evaluated(function: Callable[..., tuple[Array, Array]], *parts: Tensor) -> tuple[Tensor, Tensor]:
     """The function of these tensors, by NumPy where they are so few that the number of calls counts."""
-    few = max(part.numel() for part in parts) <= FEW and parts[0].device.type == "cpu"
-    if not few or torch.compiler.is_compiling():
+    # What NumPy makes of 0-dimensional arrays are no arrays.
+    if not (can_be_seen(parts[0]) and parts[0].ndim and max(part.numel() for part in parts) <= FEW):
         return function(*parts)
     with np.errstate(all="ignore"):
         first, second = function(*(part.numpy() for part in parts))
