@@ -135,5 +135,7 @@ def require_exportable(net: Network, suffix: str = "", images: bool = False) -> 
             )
     for number, activation in enumerate(net.activations):
         if not isinstance(activation, Sign):
-            kind = type(activation).__name__
-            raise ExportError(f"activation {number} is {kind}: only sign activations can be exported{suffix}")
+            raise ExportError(
+                f"activation {number} is {type(activation).__name__}: only sign activations can be exported{suffix}; "
+                "train with activation sign"
+            )
