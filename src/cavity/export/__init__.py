@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cavity.export.doors import FORMATS, Exported, export, of_run
     from cavity.export.integers import describe
     from cavity.export.learning import Learn, learner
-    from cavity.export.on_data import calibrated, framed, measured
+    from cavity.export.on_data import calibrated, framed, measured, steered
     from cavity.export.targets import to_arduino, to_c, to_html, to_onnx, to_packed, to_python
     from cavity.export.trained import ExportError, Inputs, Trained
 
@@ -37,6 +37,7 @@ __all__ = [
     "learner",
     "measured",
     "of_run",
+    "steered",
     "to_arduino",
     "to_c",
     "to_html",
@@ -49,7 +50,7 @@ _HOME = {
     "doors": ("FORMATS", "Exported", "export", "of_run"),
     "integers": ("describe",),
     "learning": ("Learn", "learner"),
-    "on_data": ("calibrated", "framed", "measured"),
+    "on_data": ("calibrated", "framed", "measured", "steered"),
     "targets": ("to_arduino", "to_c", "to_html", "to_onnx", "to_packed", "to_python"),
     "trained": ("ExportError", "Inputs", "Trained"),
 }

@@ -76,7 +76,8 @@ class Trained:
 
     ``features`` are the names of the columns of a table, or empty; ``image_shape`` is (channels, height, width), or
     None for a table. ``confidence``, ``tested`` (how many test samples exactly what is exported got right, and of how
-    many) and ``framing`` come from data: see ``cavity.export.calibrated``, ``measured`` and ``framed``.
+    many), ``framing`` and ``directions`` (for learning on a device) come from data: see ``cavity.export.calibrated``,
+    ``measured``, ``framed`` and ``steered``.
     """
 
     net: Network
@@ -87,6 +88,7 @@ class Trained:
     confidence: Confidence | None = None
     tested: tuple[int, int] | None = None
     framing: Framing | None = None
+    directions: NDArray[np.int8] | None = None
 
     @property
     def accuracy(self) -> float | None:
@@ -135,5 +137,7 @@ def require_exportable(net: Network, suffix: str = "", images: bool = False) -> 
             )
     for number, activation in enumerate(net.activations):
         if not isinstance(activation, Sign):
-            kind = type(activation).__name__
-            raise ExportError(f"activation {number} is {kind}: only sign activations can be exported{suffix}")
+            raise ExportError(
+                f"activation {number} is {type(activation).__name__}: only sign activations can be exported{suffix}; "
+                "train with activation sign"
+            )
