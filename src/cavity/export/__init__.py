@@ -18,8 +18,8 @@ from cavity.util.lazy import lazy
 if TYPE_CHECKING:
     from cavity.export.doors import FORMATS, Exported, export, of_run
     from cavity.export.integers import describe
-    from cavity.export.learning import Learn, learner
-    from cavity.export.on_data import calibrated, framed, measured, steered
+    from cavity.export.learning import Learn, learner, steered
+    from cavity.export.on_data import calibrated, framed, measured
     from cavity.export.targets import to_arduino, to_c, to_html, to_onnx, to_packed, to_python
     from cavity.export.trained import ExportError, Inputs, Trained
 
@@ -49,8 +49,8 @@ __all__ = [
 _HOME = {
     "doors": ("FORMATS", "Exported", "export", "of_run"),
     "integers": ("describe",),
-    "learning": ("Learn", "learner"),
-    "on_data": ("calibrated", "framed", "measured", "steered"),
+    "learning": ("Learn", "learner", "steered"),
+    "on_data": ("calibrated", "framed", "measured"),
     "targets": ("to_arduino", "to_c", "to_html", "to_onnx", "to_packed", "to_python"),
     "trained": ("ExportError", "Inputs", "Trained"),
 }

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from cavity.data.errors import DataError
+from cavity.export.learning import steered
 from cavity.export.models import Model, as_trained
-from cavity.export.on_data import COVERAGE, calibrated, framed, measured, part_of, steered
+from cavity.export.on_data import COVERAGE, calibrated, framed, measured, part_of
 from cavity.export.targets import AnyPath, Method, to_arduino, to_c, to_html, to_onnx, to_packed, to_python
 from cavity.export.trained import Trained
 from cavity.runs.matching import DataChanged, find_data, load_other

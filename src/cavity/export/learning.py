@@ -14,12 +14,15 @@ from fractions import Fraction
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from cavity.core.channels import ArgMax
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network, mlp
 from cavity.core.priors import Binary
+from cavity.export.directions import directions
+from cavity.export.on_data import standardised
 from cavity.export.trained import ExportError, Trained, require_exportable
 from cavity.packed.gaussian import COARSE, FINE, LIMIT, RATE, REACH
 from cavity.packed.learning import LARGEST_INPUT, LARGEST_RATE, Learner, Learning
@@ -28,7 +31,9 @@ from cavity.packed.learning import LARGEST_INPUT, LARGEST_RATE, Learner, Learnin
 READOUT_START, FAINT = 4.0, 0.05
 #: Rates of the hidden layer, and of the readout of known and new classes; with directions of the known classes, and
 #: without. scripts/learn_on_device.py says how they were chosen.
-STEERED, PLAIN = (2.0, 0.01, 0.25), (0.3, 0.01, 0.25)
+STEERED, PLAIN = (1.5, 0.01, 0.5), (0.3, 0.01, 0.25)
+#: How many directions of the pixels and of the hidden units are left alone.
+DIRECTIONS = 8, 16
 #: Leads are bounded by twice what tables know.
 WIDEST = 2 * (REACH >> COARSE)
 #: More would overflow 32 bits.
@@ -89,8 +94,8 @@ def learning(trained: Trained, learn: Learn) -> Learning:
         raise ExportError("all classes are new: at least one must have been learnt")
     size = torch.where(new.unsqueeze(1), FAINT, h * (READOUT_START / max(float(known.median()), 1e-12)))
     start = _fields(hidden, torch.full_like(hidden, math.inf)), _fields(readout, size)
-    directions = np.zeros((0, hidden.shape[1]), np.int8) if trained.directions is None else trained.directions
-    usual = STEERED if len(directions) else PLAIN
+    none = np.zeros((0, hidden.shape[1]), np.int8), np.zeros((0, readout.shape[1]), np.int8)
+    kept, usual = (none, PLAIN) if trained.directions is None else (trained.directions, STEERED)
     rate, of_known, of_new = (round(rate * (1 << RATE)) for rate in learn.rates or usual)
     class_rates = np.where(new.numpy(), of_new, of_known).astype(np.int32)
     slope, centre, shift, bits = _inputs(trained, hidden.shape[1])
@@ -100,7 +105,17 @@ def learning(trained: Trained, learn: Learn) -> Learning:
     sums = range(-hidden.shape[1], hidden.shape[1] + 1, 2)
     thresholds = np.array([math.ceil(white * mean * total) for total in sums], np.int32)
     margin = round(learn.margin * (1 << COARSE))
-    return Learning(white, slope, centre, shift, bits, thresholds, rate, class_rates, margin, directions, start)
+    return Learning(white, slope, centre, shift, bits, thresholds, rate, class_rates, margin, kept, start)
+
+
+def steered(trained: Trained, x: ArrayLike) -> Trained:
+    """The same with the directions of which samples x of its classes make most use, as inputs of each layer: a device
+    that learns new classes leaves these alone."""
+    require_learnable(trained)
+    x = np.asarray(x)
+    v = standardised(trained, x.reshape(len(x), -1))
+    units = np.where(v @ trained.net.weighted()[0].point().double().numpy().T >= 0, 1.0, -1.0)
+    return replace(trained, directions=(directions(v, DIRECTIONS[0]), directions(units, DIRECTIONS[1])))
 
 
 def learner(trained: Trained, learn: Learn | None = None) -> Learner:

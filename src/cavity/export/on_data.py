@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from cavity.analysis.metrics import class_index
-from cavity.export.directions import directions
 from cavity.export.framing import framing
 from cavity.export.integers import describe
 from cavity.export.trained import ExportError, Trained
@@ -77,22 +76,15 @@ def framed(trained: Trained, x: ArrayLike) -> Trained:
     return replace(trained, framing=framing(np.asarray(x).reshape(-1, *trained.image_shape[1:]), trained.inputs.white))
 
 
-def steered(trained: Trained, x: ArrayLike) -> Trained:
-    """The same with the directions that the inputs of its classes use most, so that a device which learns new classes
-    leaves these alone."""
-    x = np.asarray(x)
-    return replace(trained, directions=directions(_standardised(trained, x.reshape(len(x), -1))))
-
-
 @torch.no_grad()
 def probabilities(trained: Trained, x: NDArray[Any]) -> NDArray[np.float64]:
     """Of the posterior, (samples, classes)."""
-    v = _standardised(trained, x)
+    v = standardised(trained, x)
     found: NDArray[np.float64] = trained.net.predict_proba(torch.from_numpy(v).to(trained.net.dtype)).double().numpy()
     return found
 
 
-def _standardised(trained: Trained, x: NDArray[Any]) -> NDArray[np.float64]:
+def standardised(trained: Trained, x: NDArray[Any]) -> NDArray[np.float64]:
     """Samples as the network itself takes them."""
     inputs = trained.inputs
     v: NDArray[np.float64] = (x / (inputs.white or 1) - inputs.mean) / inputs.std

@@ -88,7 +88,7 @@ class Trained:
     confidence: Confidence | None = None
     tested: tuple[int, int] | None = None
     framing: Framing | None = None
-    directions: NDArray[np.int8] | None = None
+    directions: tuple[NDArray[np.int8], NDArray[np.int8]] | None = None
 
     @property
     def accuracy(self) -> float | None:

@@ -11,8 +11,8 @@ and an argmax. A sample x with label y moves it by (``core/sweep.py``, with ρ =
     h ← h + e g x,   |h| ≤ 3
 
 It does so only where some a_k reaches −margin: a network that went on learning what it knows would forget what it is
-not shown. For the same reason x of the hidden layer's step is what is left of the inputs without directions d that the
-known classes use most, x ← x − d (d·x), one after the other. Signs of h are the weights of a 1-bit network. Every
+not shown. For the same reason x of a layer's step is what is left of its inputs without directions d that the known
+classes use most, x ← x − d (d·x), one after the other. Signs of h are the weights of a 1-bit network. Every
 intermediate result fits into 32 bits; divisions are of numbers ≥ 0, and right shifts round down.
 """
 
@@ -48,8 +48,8 @@ class Learning:
     x_i = (slope·q_i + centre) >> shift in units of 2^-bits, for pixels q from 0 to ``white``; ``thresholds``
     (features + 1,): a hidden unit with n weights +1 is +1 where Σ w q ≥ thresholds[n]. ``rate`` of the hidden layer and
     ``class_rates`` (classes,) of the readout are e in units of 2^-16, ``margin`` is one of a in units of 2^-8 and
-    ``directions`` (directions, features), of which there may be none, are d in units of 2^-7. ``start`` are the first
-    fields, (hidden, features) and (classes, hidden).
+    ``directions`` of both layers, (directions, features) and (directions, hidden), are d in units of 2^-7; there may be
+    none. ``start`` are the first fields, (hidden, features) and (classes, hidden).
     """
 
     white: int
@@ -61,7 +61,7 @@ class Learning:
     rate: int
     class_rates: NDArray[np.int32]
     margin: int
-    directions: NDArray[np.int8]
+    directions: tuple[NDArray[np.int8], NDArray[np.int8]]
     start: tuple[Fields, Fields]
 
     @property
@@ -72,19 +72,9 @@ class Learning:
 
     def inputs(self, q: Whole) -> Whole:
         """x of pixels, in units of 2^-bits."""
-        return self._bounded((self.slope * q + self.centre) >> self.shift)
-
-    def steered(self, x: Whole) -> Whole:
-        """What is left of x (features,) without the directions."""
-        half = 1 << DIRECTION - 1
-        for d in self.directions.astype(np.int64):
-            along = d @ x + half >> DIRECTION
-            x = self._bounded(x - (d * along + half >> DIRECTION))
-        return x
-
-    def _bounded(self, x: Whole) -> Whole:
         most = (LARGEST_INPUT << self.bits) - 1
-        return np.clip(x, -most, most)
+        x: Whole = np.clip((self.slope * q + self.centre) >> self.shift, -most, most)
+        return x
 
 
 class Sweep(NamedTuple):
@@ -123,7 +113,7 @@ class Learner:
         gain = np.maximum(((1 << FINE) + (t * up.unit >> COARSE)) * up.scale >> COARSE, 1)
         g_hidden = np.sign(t) * np.minimum(up.density * np.abs(t) // gain, LARGEST_MESSAGE)
         self._move(1, g, self.learning.class_rates, up.unit, COARSE)
-        self._move(0, g_hidden, self.learning.rate, self.learning.steered(up.x), self.learning.bits)
+        self._move(0, g_hidden, self.learning.rate, up.x, self.learning.bits)
         return True
 
     def _up(self, q: Whole) -> Sweep:
@@ -140,7 +130,8 @@ class Learner:
         return Sweep(x, unit, density, s, part.sum(axis=-1), variance)
 
     def _move(self, layer: int, g: Whole, rate: int | NDArray[np.int32], x: Whole, bits: int) -> None:
-        """h ← h + e g x, within the limit."""
+        """h ← h + e g x, within the limit, with what is left of x (inputs,) without the layer's directions."""
+        x = steered(x, self.learning.directions[layer], (LARGEST_INPUT << bits) - 1)
         step = np.clip((g >> 2) * rate + 512 >> 10, -LARGEST_STEP, LARGEST_STEP)
         moved = self.fields[layer] + (np.outer(step, x) + (1 << bits + 3) >> bits + 4)
         self.fields[layer] = np.clip(moved, -LIMIT, LIMIT).astype(np.int16)
@@ -167,6 +158,15 @@ class Learner:
         if (q != X).any() or (q < 0).any() or (q > white).any():
             raise ValueError(f"samples must be whole numbers from 0 to {white}, got {X.min()} to {X.max()}")
         return q
+
+
+def steered(x: Whole, directions: NDArray[np.int8], most: int) -> Whole:
+    """What is left of x (inputs,) without the directions (directions, inputs), between −most and most."""
+    half = 1 << DIRECTION - 1
+    for d in directions.astype(np.int64):
+        along = d @ x + half >> DIRECTION
+        x = np.clip(x - (d * along + half >> DIRECTION), -most, most)
+    return x
 
 
 def mean_of(h: NDArray[Any]) -> Whole:
