@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from cavity.studies.bench.timing import measure
+from cavity.studies.bench.timing import time_contenders
 
 WIDTHS = (501, 1001, 2001, 4001)
 BATCHES = (128, 256)
@@ -39,7 +39,9 @@ def main() -> None:
     for width in WIDTHS:
         for batch in BATCHES:
             sizes = [784, width, width, 10]
-            rows = measure(ALGORITHMS, sizes, data, batch, steps=STEPS, repeats=options.repeats, seed=0, compile=True)
+            rows = time_contenders(
+                ALGORITHMS, sizes, data, batch, steps=STEPS, repeats=options.repeats, seed=0, compile=True
+            )
             for row in rows:
                 seconds[f"{row.algorithm} {width} {batch}"] = row.seconds_per_step
                 print(

@@ -37,8 +37,8 @@ def readers() -> dict[str, Callable[[str], Any]]:
     import cavity.packed
     from cavity import data
     from cavity.runs import Config, load_checkpoint, open_run, read_samples
-    from cavity.runs.checkpoint import Task
     from cavity.runs.folder import load_data
+    from cavity.runs.task import Task
     from cavity.studies.experiments.experiment import Store
 
     if importlib.util.find_spec("pyarrow") is not None:

@@ -20,7 +20,7 @@ from cavity.data.binary import parse_cifar, parse_idx
 from cavity.data.packing import iterate_archive, read_known
 from cavity.data.registry import CIFAR_10, MNIST
 from cavity.runs import Config, Run, load_checkpoint, open_run, read_samples
-from cavity.runs.checkpoint import Task
+from cavity.runs.task import Task
 from cavity.studies.experiments.experiment import Store
 
 SOURCES = sorted(Path(cavity.__file__).parent.rglob("*.py"))

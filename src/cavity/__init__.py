@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from cavity.core.priors import Atoms, Binary, Gaussian, Ternary
     from cavity.core.whitening import Whitening
     from cavity.estimator import MessagePassingClassifier, MessagePassingRegressor
-    from cavity.training.trainer import NonFiniteField, Trainer
+    from cavity.training.trainer import Trainer
     from cavity.training.watch import DivergenceWarning
+    from cavity.training.writing import NonFiniteField
 
 __all__ = [
     "Absolute",
@@ -94,7 +95,8 @@ _HOME = {
     "cavity.core.pools": ("AveragePool", "MaxPool"),
     "cavity.core.priors": ("Atoms", "Binary", "Gaussian", "Ternary"),
     "cavity.core.whitening": ("Whitening",),
-    "cavity.training.trainer": ("NonFiniteField", "Trainer"),
+    "cavity.training.trainer": ("Trainer",),
+    "cavity.training.writing": ("NonFiniteField",),
     "cavity.training.watch": ("DivergenceWarning",),
 }
 #: Modules that people use by name, and where they live.

@@ -141,3 +141,12 @@ def test_found_data_is_preferred(monkeypatch):
     monkeypatch.setattr(cavity.data, "available", lambda data_dir: [entry])
     monkeypatch.setattr(cavity.data, "load", lambda name, **options: (name, options))
     assert running.dataset(None, "there", True) == ("fashion-mnist", {"data_dir": "there", "binary_task": True})
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_what_is_named_is_not_overwritten(option, tmp_path, capsys):
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    assert main([*SMALL, option, str(taken)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert taken.read_text() == "mine"

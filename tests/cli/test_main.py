@@ -83,7 +83,7 @@ def test_near_misses_are_named(capsys):
 
 
 def test_errors_are_one_line_and_debug_shows_more(capsys, tmp_path):
-    assert "is no folder" in failure(capsys, "evaluate", str(tmp_path / "none"))
+    assert "is not a folder" in failure(capsys, "evaluate", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError):
         main(["--debug", "evaluate", str(tmp_path / "none")])
     with pytest.raises(FileNotFoundError):

@@ -60,3 +60,17 @@ def test_importing_the_command_is_cheap():
     code = "import sys, cavity.cli.report; print(*sorted({'torch', 'numpy', 'matplotlib', 'PIL'} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert loaded == []
+
+
+def test_what_is_named_is_not_overwritten(run_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    (tmp_path / "report.html").write_text("mine")
+    for words in (["--out", str(page)], ["--plots", str(tmp_path)], [str(run_folder)]):
+        assert main(["report", str(run_folder), *words]) == 2
+        assert "--force" in capsys.readouterr().err
+    assert page.read_text() == (tmp_path / "report.html").read_text() == "mine"
+    assert main(["report", str(run_folder), "--out", str(page), "--force"]) == 0
+    assert page.read_text() != "mine"
+    assert main(["report", str(run_folder)]) == main(["report", str(run_folder)]) == 0, "a run's own page is renewed"

@@ -74,7 +74,7 @@ def test_options_are_read():
         (["--data-option", "n_train=3"], "only generators have options"),
         (["--resume", "x", "--hidden", "5"], "--hidden does not go with --resume"),
         (["--resume", "x", "--force"], "--force does not go with --resume"),
-        (["--resume", "nowhere"], "nowhere is no folder"),
+        (["--resume", "nowhere"], "nowhere is not a folder"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_written(words, message, capsys, tmp_path, monkeypatch):

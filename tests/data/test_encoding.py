@@ -68,7 +68,7 @@ def test_what_was_fitted_survives_json_and_is_done_again(table, tmp_path):
     with pytest.raises(DataError, match="has 0 columns called 'city', which the network takes"):
         again.apply(scan(other, lambda columns: None, None, Treatment()).table)
     other.write_text("zip,age,city\n1001,old,Rome\n", encoding="utf-8")
-    with pytest.raises(DataError, match="column 'age', line 2: 'old' is no number"):
+    with pytest.raises(DataError, match="column 'age', line 2: 'old' is not a number"):
         again.apply(scan(other, lambda columns: None, None, Treatment(fitted=again)).table)
 
 
@@ -88,7 +88,7 @@ def test_numbers_to_predict(tmp_path):
     mean, std = found.target
     assert np.allclose(found.y_train * std + mean, 100 + 3.5 * raw(found)[:40, 0], atol=1e-2)
     path.write_text("a,price\n1,2\n2,dear\n" * 9, encoding="utf-8")
-    with pytest.raises(DataError, match="line 3: the label 'dear' is no number, which --task regression needs"):
+    with pytest.raises(DataError, match="line 3: the label 'dear' is not a number, which --task regression needs"):
         data.load(path, label="price", table=Treatment(task="regression"))
 
 

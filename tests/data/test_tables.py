@@ -46,12 +46,12 @@ def test_csv_with_a_byte_order_mark_blank_lines_and_constant_column(tmp_path):
 @pytest.mark.parametrize(
     ("text", "label", "reason"),
     [
-        ("a,b,c\n1,2,3\n", None, "give the label's name as label=…, one of a, b, c"),
+        ("a,b,c\n1,2,3\n", None, "with --label .*, one of a, b, c"),
         ("a,label,y\n1,2,3\n", None, "has 2 columns called"),
         ("a,b,c\n1,2,3\n", "d", "has 0 columns called 'd'; it has a, b, c"),
         ("1,2,3\n4,5,6\n", None, "a header with column names is needed"),
         ("a,label\n1,x\n2\n", None, "line 3 has 1 fields where the header has 2"),
-        ("a,label\n1,x\nhello,y\n", None, "column 'a', line 3: 'hello' is no number, unlike line 2.*--text a"),
+        ("a,label\n1,x\nhello,y\n", None, "column 'a', line 3: 'hello' is not a number, unlike line 2.*--text a"),
         ("a,label\n" + ",x\n,y\n" * 5, None, "column 'a' has no value in the training rows: leave it out with --drop"),
         ("a,label\n1,x\ninf,y\n", None, "column 'a', line 3: is not a finite number"),
         ("a,label\n2024-05-01,x\n2024-05-02,y\n", None, "column 'a', line 2: '2024-05-01' is a date.*--drop a"),

@@ -118,8 +118,10 @@ def test_a_broken_compiler_is_no_reason_to_stop() -> None:
 def test_what_the_compiler_made_is_called_by_itself_where_torch_tells(
     tells: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if tells and not hasattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list"):
+        pytest.skip("this torch does not tell what its compiler made")
     if not tells:
-        monkeypatch.delattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list")
+        monkeypatch.delattr(torch._dynamo.eval_frame, "_debug_get_cache_entry_list", raising=False)
 
     def scaled(pair: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, float]:
         return 3 * pair[0] + pair[1], 2.0

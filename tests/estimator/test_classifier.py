@@ -14,6 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import cavity
 from cavity.core.priors import PRIORS
+from cavity.estimator.samples import held_out
 
 SMALL = {"hidden": (51,), "epochs": 5, "random_state": 0}
 
@@ -121,7 +122,7 @@ def test_early_stopping_keeps_the_best_epoch() -> None:
     nll = [record.test_nll for record in clf.history_]
     assert clf.n_epochs_ == len(nll) < 40
     assert min(nll) not in nll[-2:]
-    held = np.setdiff1d(np.arange(300), clf._held_out(300, y)[0])
+    held = np.setdiff1d(np.arange(300), held_out(300, clf.validation_fraction, y, clf.seed_)[0])
     assert len(held) == 90
     p = clf.predict_proba(X[held])[np.arange(90), y[held]]
     assert -np.log(p).mean() == pytest.approx(min(nll), rel=1e-3)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import cross_val_score
 
 import cavity
+from cavity.estimator.samples import held_out
 
 
 def small(**changes) -> cavity.MessagePassingRegressor:
@@ -78,7 +79,7 @@ def test_early_stopping_restores_the_best_noise_too() -> None:
     model = small(calibrate=False, **options).fit(X, y)
     best = min(record.test_nll for record in model.history_)
     assert model.n_epochs_ < 40
-    held = np.setdiff1d(np.arange(120), model._held_out(120, None)[0])
+    held = np.setdiff1d(np.arange(120), held_out(120, model.validation_fraction, None, model.seed_)[0])
     mean, std = model.predict(X[held], return_std=True)
     z, scale = (y[held] - mean) / std, std / model.y_scale_
     assert np.mean(0.5 * z**2 + np.log(scale * np.sqrt(2 * np.pi))) == pytest.approx(best, rel=1e-4)

@@ -8,7 +8,15 @@ import torch
 from sklearn.datasets import make_classification
 
 import cavity
-from cavity.estimator.tempering import EXPECTED, TEMPERATURES, choose_temperature
+from cavity.estimator.tempering import (
+    EXPECTED,
+    HARMLESS,
+    LEAST,
+    TEMPERATURES,
+    choose_temperature,
+    wanted_count,
+    wanted_temperature,
+)
 
 
 def network():
@@ -56,3 +64,26 @@ def test_calibrating_mends_a_classifier_that_is_too_sure_of_noisy_labels():
         model = cavity.MessagePassingClassifier(calibrate=calibrate, random_state=0).fit(X[:300], y[:300])
         nll[calibrate] = -np.log(model.predict_proba(X[300:])[range(300), y[300:]]).mean()
     assert nll[True] < nll[False]
+
+
+@pytest.mark.parametrize(("copies", "modest"), [(1, False), (20, True)])
+def test_samples_count_less_often_only_where_held_out_ones_want_much_modesty(copies, modest):
+    """Labels are drawn from a network three times as unsure; one sample tells little of that, twenty copies much."""
+    net, x = network()
+    pre = net.predict_moments(x)
+    z = pre.mean + 3 * pre.variance.sqrt() * torch.randn(pre.mean.shape, generator=torch.Generator().manual_seed(3))
+    given = x.repeat(copies, 1), z.argmax(dim=1).repeat(copies)
+    T = wanted_temperature(net, *given)
+    assert net.layers[0].temperature is None
+    assert (T > HARMLESS) == modest
+    assert wanted_count(net, *given) == (max(LEAST, (HARMLESS / T) ** 3) if modest else 1)
+
+
+def test_held_back_samples_that_say_how_often_to_count_help_with_many_noisy_classes(monkeypatch):
+    X, y = make_classification(1600, 30, n_informative=10, n_classes=20, random_state=14)
+    nll = {}
+    for name, factor in (("wanted", wanted_count), ("always", lambda *given: 1.0)):
+        monkeypatch.setattr("cavity.estimator.base.wanted_count", factor)
+        model = cavity.MessagePassingClassifier(random_state=0).fit(X[:1200], y[:1200])
+        nll[name] = -np.log(model.predict_proba(X[1200:])[range(400), y[1200:]]).mean()
+    assert nll["wanted"] < nll["always"]

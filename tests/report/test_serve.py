@@ -163,7 +163,7 @@ def test_errors_name_the_option(run_folder, words, message, capsys):
 
 def test_a_folder_that_is_no_run_is_an_error_at_once(tmp_path, capsys):
     assert main(["report", str(tmp_path), "--serve"]) == 2
-    assert "it is no run" in capsys.readouterr().err
+    assert "it is not a run" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

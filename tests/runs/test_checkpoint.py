@@ -14,7 +14,7 @@ import torch
 import cavity
 from cavity.core.priors import PRIORS
 from cavity.runs import CheckpointError, SaveCheckpoint, load_checkpoint, save_checkpoint
-from cavity.runs.checkpoint import Task
+from cavity.runs.task import Task
 
 X = torch.randn(24, 6, generator=torch.Generator().manual_seed(0))
 Y = (X[:, 0] > 0).long()

@@ -25,7 +25,8 @@ from cavity.export import Trained, describe
 from cavity.report.collect import collect_all
 from cavity.report.page import page
 from cavity.runs import CheckpointError, load_checkpoint, open_run, read_samples, resume, train
-from cavity.runs.checkpoint import BLANK, LENGTH_BYTES, Task, _entry
+from cavity.runs.checkpoint import BLANK, LENGTH_BYTES, _entry
+from cavity.runs.task import Task
 from fuzzing import altered, as_json, bounded, damaged
 from runs.helpers import tiny
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from cavity.data import DataError
 from cavity.runs import read_samples
-from cavity.runs.checkpoint import Task
+from cavity.runs.task import Task
 
 TABLE = Task(2, ("a", "b"), None, torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]))
 COLOUR = Task(12, ("a", "b"), (3, 2, 2), torch.full((12,), 0.5), torch.full((12,), 0.25))

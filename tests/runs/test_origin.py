@@ -114,7 +114,7 @@ def test_what_a_stranger_put_behind_the_name_is_not_copied(tmp_path):
         ({"host": 3}, "host must be of type str, got int"),
         ({"epoch": True}, "epoch must be of type int, got bool"),
         ({"host": "x" * 301}, "host must have at most 300 letters, got 301"),
-        (None, "no table of names and values"),
+        (None, "not a table of names and values"),
     ],
 )
 def test_a_file_of_something_else_is_an_error_that_says_what(change, message, tmp_path):
@@ -122,7 +122,7 @@ def test_a_file_of_something_else_is_an_error_that_says_what(change, message, tm
     line = (tmp_path / SESSIONS).read_text()
     spoilt = [] if change is None else {**json.loads(line), **change}
     (tmp_path / SESSIONS).write_text(line + json.dumps(spoilt) + "\n")
-    with pytest.raises(ValueError, match=f"line 2 is no session of a run: .*{message}"):
+    with pytest.raises(ValueError, match=f"line 2 is not a session of a run: .*{message}"):
         read_origins(tmp_path)
 
 

@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_is_left_as_it_is(tmp_path):
 
 
 def test_what_is_no_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is no folder"):
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
         open_run(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"has no config\.toml"):
         open_run(tmp_path)
@@ -206,6 +206,17 @@ def test_a_broken_line_among_the_metrics(tmp_path):
     (path / "metrics.jsonl").write_text('{"epoch": 1}\n')
     with pytest.raises(ValueError, match=r"metrics\.jsonl: line 1"):
         _ = open_run(path).records
+
+
+def test_a_small_problem_gets_one_thread(tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run = train(tiny(threads=None, epochs=1), tmp_path / "run")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert run.config.threads == 1
 
 
 def test_threads_are_as_before(tmp_path):

@@ -17,10 +17,17 @@ import cavity
 
 SOURCE = str(Path(cavity.__file__).parent)
 #: Where the state of a run is changed.
-CHANGING = ("training/loop.py", "training/trainer.py", "core/network.py")
+CHANGING = ("training/loop.py", "training/trainer.py", "training/writing.py", "core/network.py")
 EPOCHS = 2
 
 Line = tuple[str, int]
+
+
+@pytest.fixture(autouse=True)
+def gradients() -> Iterator[None]:
+    """An interrupt at the end of a ``no_grad`` leaves it on: other tests must not see that."""
+    yield
+    torch.set_grad_enabled(True)
 
 
 def trainer_of(kind: str) -> cavity.Trainer:

@@ -255,9 +255,9 @@ def test_convolutions_learn_digits_and_tempered_ones_polarise_less(digits):
 
 
 def test_a_device_decides_by_itself_whether_to_keep_the_new_state():
-    from cavity.training.trainer import _choose
+    from cavity.training.writing import choose
 
     old, new = (torch.zeros(2), None), (torch.ones(2), None)
-    assert _choose(torch.tensor(True), new, old)[0].tolist() == [1, 1]
-    assert _choose(torch.tensor(False), new, old)[0].tolist() == [0, 0]
-    assert _choose(torch.tensor(False), (*new[:1], torch.ones(2)), (*old[:1], torch.zeros(2)))[1].tolist() == [0, 0]
+    assert choose(torch.tensor(True), new, old)[0].tolist() == [1, 1]
+    assert choose(torch.tensor(False), new, old)[0].tolist() == [0, 0]
+    assert choose(torch.tensor(False), (*new[:1], torch.ones(2)), (*old[:1], torch.zeros(2)))[1].tolist() == [0, 0]

@@ -10,11 +10,12 @@ import torch
 
 import cavity
 from cavity import data
-from cavity.analysis.metrics import Constant, constant_of
-from cavity.training.watch import Level, Recent, trouble
+from cavity.analysis.metrics import BestConstant, constant_of
+from cavity.training.batches import Recent
+from cavity.training.watch import Level, trouble
 
-DIGITS = Constant(error=90.0, nll=math.log(10))
-FLAT = Constant(error=2.0, real=True)
+DIGITS = BestConstant(error=90.0, nll=math.log(10))
+FLAT = BestConstant(error=2.0, real=True)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +36,17 @@ FLAT = Constant(error=2.0, real=True)
         (FLAT, [(0.5, 0.5, None), (1.5, 1.5, None)], "training error is 1.5, it had been 0.5"),
         (FLAT, [(1e200, 1e200, None)], "training error is 1e+200"),
         (FLAT, [(math.inf, math.inf, None)], "training error is inf"),
-        (Constant(0.0, real=True), [(0.1, 0.1, None)], None),
-        (Constant(0.0, 0.0), [(40.0, 40.0, 0.5)], None),
+        (BestConstant(0.0, real=True), [(0.1, 0.1, None)], None),
+        (BestConstant(0.0, 0.0), [(40.0, 40.0, 0.5)], None),
     ],
 )
-def test_levels(constant: Constant, reached: list[tuple], said: str | None) -> None:
+def test_levels(constant: BestConstant, reached: list[tuple], said: str | None) -> None:
     found = trouble(constant, 1000, [Level(*level) for level in reached])
     assert found is None if said is None else said in (found or "")
 
 
 def test_few_samples_allow_more_chance() -> None:
-    coin = Constant(error=50.0, nll=math.log(2))
+    coin = BestConstant(error=50.0, nll=math.log(2))
     assert trouble(coin, 20, [Level(60.0, 60.0, 0.7)]) is None
     assert trouble(coin, 1000, [Level(60.0, 60.0, 0.7)]) is not None
 
@@ -53,10 +54,10 @@ def test_few_samples_allow_more_chance() -> None:
 def test_the_best_constant() -> None:
     argmax, label = cavity.mlp(2, (), 3), cavity.mlp(2, (), 2, output="label")
     y = torch.tensor([0, 0, 0, 2])
-    assert constant_of(argmax, y) == Constant(25.0, pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)))
-    assert constant_of(label, torch.tensor([[1, -1], [1, 1], [-1, 1], [1, -1]])) == Constant(37.5)
+    assert constant_of(argmax, y) == BestConstant(25.0, pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)))
+    assert constant_of(label, torch.tensor([[1, -1], [1, 1], [-1, 1], [1, -1]])) == BestConstant(37.5)
     real = cavity.mlp(2, (), 1, output="gaussian")
-    assert constant_of(real, torch.tensor([1.0, 3.0])) == Constant(1.0, real=True)
+    assert constant_of(real, torch.tensor([1.0, 3.0])) == BestConstant(1.0, real=True)
 
 
 def digits(samples: int = 300) -> tuple[torch.Tensor, torch.Tensor]:

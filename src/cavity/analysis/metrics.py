@@ -59,7 +59,7 @@ def train_sample(x: Tensor, y: Tensor, samples: int = TRAIN_SAMPLES) -> tuple[Te
     return x[chosen], y[chosen]
 
 
-class Constant(NamedTuple):
+class BestConstant(NamedTuple):
     """What a constant reaches that knows how often each class occurs, or the mean of real targets: its error as in
     ``Measurement``, and its NLL where there are classes."""
 
@@ -68,19 +68,19 @@ class Constant(NamedTuple):
     real: bool = False
 
 
-def constant_of(net: Network, y: Tensor, counts: Tensor | None = None) -> Constant:
-    """The best constant for labels y (±1, 0…C−1 or real numbers), of which each counts so often (once: None)."""
+def constant_of(net: Network, y: Tensor, counts: Tensor | None = None) -> BestConstant:
+    """The best constant for labels y (±1, 0…C−1 or real numbers), each counted ``counts`` times (None: once)."""
     y = torch.as_tensor(y)
     columns = y.reshape(len(y), -1)
     if isinstance(net.output, GaussianOutput):
         spread = columns.double() - average(columns.double(), counts)
-        return Constant(float(average(spread.square(), counts).mean().sqrt()), real=True)
+        return BestConstant(float(average(spread.square(), counts).mean().sqrt()), real=True)
     shares = [
         average(torch.nn.functional.one_hot(torch.unique(column, return_inverse=True)[1]).double(), counts)
         for column in columns.unbind(1)
     ]
     error = 100.0 * (1 - sum(float(share.max()) for share in shares) / len(shares))
-    return Constant(error, float(torch.special.entr(shares[0]).sum()) if len(shares) == 1 else None)
+    return BestConstant(error, float(torch.special.entr(shares[0]).sum()) if len(shares) == 1 else None)
 
 
 #: What a record has one number of for each layer.
@@ -141,7 +141,7 @@ def is_number(value: object) -> bool:
 
 
 def average(values: Tensor, counts: Tensor | None) -> Tensor:
-    """Mean over samples (samples, …), each of which counts so often (once: None)."""
+    """Mean over samples (samples, …), each counted ``counts`` times (None: once)."""
     if counts is None:
         return values.mean(dim=0)
     shares = counts.to(values.dtype) / counts.to(values.dtype).sum()

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from cavity.baselines.binarynet import BinaryNet
-from cavity.baselines.classifier import cross_entropy
+from cavity.baselines.classifier import cross_entropy, require_above
 from cavity.baselines.compiled import Stepper
 from cavity.baselines.straight_through import Layer, layer_sums
 from cavity.baselines.trainer import GradientTrainer, Optimizer
@@ -55,8 +55,7 @@ class BayesBinaryNet(BinaryNet):
         seed: int = 0,
     ) -> None:
         super().__init__(inputs, hidden, outputs, activation=activation, density=density, seed=seed)
-        if not (math.isfinite(init) and init >= 0):
-            raise ValueError(f"init must be a finite number >= 0, got {init!r}")
+        require_above("init", init, least_too=True)
         with torch.no_grad():
             for w in self.weights:
                 w.copy_(torch.copysign(torch.tensor(init), w))
@@ -107,8 +106,7 @@ class NaturalDescent(Optimizer):
         super().__init__(lr, math.inf)
         if lr > 1:
             raise ValueError(f"lr must be at most 1, got {lr!r}")
-        if not (math.isfinite(samples) and samples > 0):
-            raise ValueError(f"samples must be a finite number > 0, got {samples!r}")
+        require_above("samples", samples)
         self.samples = samples
 
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
@@ -166,9 +164,8 @@ class BayesBiNNTrainer(GradientTrainer):
         seed: int = 0,
     ) -> None:
         optimizer = NaturalDescent(LR if lr is None else lr, samples)
-        super().__init__(net, list(net.weights), optimizer, None, seed, schedule)
-        if not (math.isfinite(temperature) and temperature > 0):
-            raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
+        super().__init__(net, optimizer, schedule=schedule, seed=seed)
+        require_above("temperature", temperature)
         self.temperature = temperature
         self._step = Stepper(bayes_step, compile)
 

@@ -18,40 +18,28 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
+from cavity.baselines.classifier import Masked, cross_entropy
 from cavity.baselines.compiled import Stepper
 from cavity.baselines.straight_through import ACTIVATIONS, Layer, all_binary, layer_constants, logits
 from cavity.baselines.trainer import GradientTrainer, Optimizer
 from cavity.training.schedules import Function
 
 
-class BinaryNet(Classifier):
+class BinaryNet(Masked):
     """A perceptron ``inputs``-``hidden``-``outputs`` with binary weights and activations ("sign" or "gate").
 
     One output unit is a ±1 label, several are classes. ``density`` < 1 keeps a random fraction of the weights.
     """
 
-    def __init__(
-        self,
-        inputs: int,
-        hidden: Sequence[int],
-        outputs: int,
-        *,
-        activation: str = "sign",
-        density: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(inputs, hidden, outputs)
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-        self.weights = nn.ParameterList()
-        for number, (w, mask) in enumerate(initial_weights(self.shapes, density, seed)):
-            self.weights.append(w)
+    ACTIVATIONS = ACTIVATIONS
+
+    def _keep(self, masks: Sequence[Tensor | None]) -> None:
+        for number, mask in enumerate(masks):
             self.register_buffer(f"magnitude_{number}", torch.ones(()) if mask is None else mask)
         # N is what a unit sees: with all inputs counted, a sparse network would have logits too small to learn from.
-        self._constants = [layer_constants(density * columns, activation) for _, columns in self.shapes]
+        self._constants = [layer_constants(self.density * columns, self.activation) for _, columns in self.shapes]
         self.scales = [scale for scale, _, _ in self._constants]
 
     @property
@@ -101,7 +89,7 @@ class BinaryNetTrainer(GradientTrainer):
         compile: bool = False,
         seed: int = 0,
     ) -> None:
-        super().__init__(net, list(net.weights), optimizer, lr, seed, schedule)
+        super().__init__(net, optimizer, lr=lr, schedule=schedule, seed=seed)
         self._step = Stepper(training_step, compile)
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:

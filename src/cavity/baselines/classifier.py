@@ -5,6 +5,7 @@ A baseline with a posterior over its weights also gives Bayesian scores, and its
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
@@ -94,6 +95,45 @@ class Classifier(nn.Module, ABC):
         if self.outputs > 1:
             return torch.softmax(z, dim=1)
         return torch.sigmoid(torch.cat([-z, z], dim=1))
+
+
+class Masked(Classifier):
+    """A classifier with ``weights`` and units of one of ``ACTIVATIONS``; ``density`` < 1 keeps a random fraction."""
+
+    ACTIVATIONS: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        *,
+        activation: str = "sign",
+        density: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(inputs, hidden, outputs)
+        require_one("activation", activation, self.ACTIVATIONS)
+        self.activation, self.density = activation, density
+        weights, masks = zip(*initial_weights(self.shapes, density, seed), strict=True)
+        self.weights = nn.ParameterList(weights)
+        self._keep(masks)
+
+    @abstractmethod
+    def _keep(self, masks: Sequence[Tensor | None]) -> None:
+        """Register which weights (outputs, inputs) each layer keeps; None keeps all."""
+
+
+def require_one(name: str, value: str, known: Sequence[str]) -> None:
+    """ValueError unless it is one of those that are known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+def require_above(name: str, value: float, least: float = 0.0, *, least_too: bool = False) -> None:
+    """ValueError unless it is finite and > least, or >= least."""
+    if not (math.isfinite(value) and (value >= least if least_too else value > least)):
+        raise ValueError(f"{name} must be a finite number {'>=' if least_too else '>'} {least:g}, got {value!r}")
 
 
 def initial_weights(

@@ -16,14 +16,13 @@ al. write γF in the springs; that is another strength.)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from cavity.baselines.binarynet import BinaryNet, BinaryNetTrainer
-from cavity.baselines.classifier import cross_entropy
+from cavity.baselines.classifier import cross_entropy, require_above
 from cavity.baselines.compiled import Stepper
 from cavity.baselines.straight_through import Layer, all_binary, layer_sums, logits
 from cavity.baselines.trainer import Optimizer
@@ -103,8 +102,7 @@ class ElasticTrainer(BinaryNetTrainer):
         seed: int = 0,
     ) -> None:
         super().__init__(net, optimizer, lr=lr, schedule=schedule, seed=seed)
-        if not (math.isfinite(strength) and strength >= 0):
-            raise ValueError(f"strength must be a finite number >= 0, got {strength!r}")
+        require_above("strength", strength, least_too=True)
         if not 0 <= decay <= 1:
             raise ValueError(f"decay must be from 0 to 1, got {decay!r}")
         self.strength, self.decay = strength, decay

@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.baselines.classifier import Classifier
+from cavity.baselines.classifier import Classifier, require_above, require_one
 from cavity.baselines.trainer import BaselineTrainer
 from cavity.core.special import hazard, log_ndtr
 
@@ -63,10 +63,8 @@ class ExpectationBackpropagation(Classifier):
         seed: int = 0,
     ) -> None:
         super().__init__(inputs, hidden, outputs)
-        if weights not in WEIGHTS:
-            raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
-        if not (math.isfinite(init) and init > 0):
-            raise ValueError(f"init must be a finite number > 0, got {init!r}")
+        require_one("weights", weights, WEIGHTS)
+        require_above("init", init)
         self.kind = weights
         generator = torch.Generator().manual_seed(seed)
         #: s² of each layer's Gaussian weights.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from cavity.baselines.binarynet import BinaryNet, BinaryNetTrainer
+from cavity.baselines.classifier import require_above
 from cavity.baselines.trainer import Adam
 from cavity.training.schedules import Function
 
@@ -29,8 +30,7 @@ class MetaplasticAdam(Adam):
 
     def __init__(self, lr: float, metaplasticity: float) -> None:
         super().__init__(lr, math.inf)
-        if not (math.isfinite(metaplasticity) and metaplasticity >= 0):
-            raise ValueError(f"metaplasticity must be a finite number >= 0, got {metaplasticity!r}")
+        require_above("metaplasticity", metaplasticity, least_too=True)
         self.metaplasticity = metaplasticity
 
     def move(self, w: Tensor, step: Tensor) -> None:

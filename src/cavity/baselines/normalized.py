@@ -206,8 +206,8 @@ class NormalizedTrainer(GradientTrainer):
         compile: bool = False,
         seed: int = 0,
     ) -> None:
-        weights, others = list(net.weights), [part for normal in net.normalizations for part in normal[:2]]
-        super().__init__(net, weights, "adam", lr, seed, schedule)
+        super().__init__(net, lr=lr, schedule=schedule, seed=seed)
+        others = [part for normal in net.normalizations for part in normal[:2]]
         #: γ and β are not clipped.
         self.free = Adam(self.optimizer.lr, math.inf)
         self._split = len(self.slots)

@@ -14,34 +14,18 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from cavity.baselines.classifier import Classifier, cross_entropy, initial_weights
+from cavity.baselines.classifier import Masked, cross_entropy
 from cavity.baselines.straight_through import binary_activation, just_above
 from cavity.baselines.trainer import GradientTrainer
-from cavity.training.schedules import Function
-
-ACTIVATIONS = ("sign", "relu")
 
 
-class Perceptron(Classifier):
+class Perceptron(Masked):
     """A perceptron ``inputs``-``hidden``-``outputs`` with real weights; ``density`` < 1 keeps a random fraction."""
 
-    def __init__(
-        self,
-        inputs: int,
-        hidden: Sequence[int],
-        outputs: int,
-        *,
-        activation: str = "sign",
-        density: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(inputs, hidden, outputs)
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-        self.activation = activation
-        self.weights = nn.ParameterList()
-        for number, (w, mask) in enumerate(initial_weights(self.shapes, density, seed)):
-            self.weights.append(w)
+    ACTIVATIONS = ("sign", "relu")
+
+    def _keep(self, masks: Sequence[Tensor | None]) -> None:
+        for number, mask in enumerate(masks):
             self.register_buffer(f"mask_{number}", mask)
 
     def _masked(self) -> list[Tensor]:
@@ -61,23 +45,12 @@ class Perceptron(Classifier):
 
 
 class PerceptronTrainer(GradientTrainer):
-    """Trains a perceptron by "sgd" (lr 0.1) or "adam" (lr 0.001)."""
+    """Trains a perceptron by "adam" (lr 0.001) or "sgd" (lr 0.1)."""
 
     net: Perceptron
     #: For weights of size 1/√N; BinaryNet's 10 is for scaled pre-activations.
     DEFAULT_LR: ClassVar = {"sgd": 0.1, "adam": 0.001}
     BOUND = math.inf
-
-    def __init__(
-        self,
-        net: Perceptron,
-        optimizer: str = "adam",
-        *,
-        lr: float | None = None,
-        schedule: str | Function | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(net, list(net.weights), optimizer, lr, seed, schedule)
 
     def learn(self, x: Tensor, y: Tensor) -> Tensor:
         loss = cross_entropy(self.net.logits(x), y)

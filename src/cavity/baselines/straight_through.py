@@ -106,7 +106,7 @@ class Layer(NamedTuple):
 
 
 def layer_constants(inputs: float, activation: str) -> tuple[float, float, float | None]:
-    """Scale, window and threshold of units that see so many inputs (the mean number, in a sparse layer)."""
+    """Scale, window and threshold of units that see that many inputs (the mean number, in a sparse layer)."""
     root = math.sqrt(inputs)
     if activation == "sign":
         return 1 / root, just_above(root), None

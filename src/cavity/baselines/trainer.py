@@ -3,23 +3,19 @@ those that descend a gradient."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cavity.analysis.calibration import expected_calibration_error, negative_log_likelihood
 from cavity.analysis.landscape import mean_overlap
 from cavity.analysis.metrics import EpochRecord, percent_wrong, train_sample
-from cavity.baselines.classifier import Classifier
-from cavity.core.couplings.base import check_sizes
-from cavity.training.augmentation import Augmentation
-from cavity.training.batches import Batches
-from cavity.training.callbacks import Callback
-from cavity.training.loop import Loop, Pair
+from cavity.baselines.classifier import Classifier, require_above, require_one
+from cavity.training.batches import Batches, Pair
+from cavity.training.loop import Loop, Source
 from cavity.training.schedules import SCHEDULES, Function
 from cavity.training.trainer import BALANCE_SAMPLES, Trainer
 
@@ -31,8 +27,6 @@ class BaselineTrainer(Loop[Tensor]):
     net: Classifier
     #: What the optimiser remembers between steps, changed in place.
     slots: Sequence[Tensor] = ()
-    #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on; else 0.
-    run_steps, epoch_steps = 0, 0
 
     def begin(self, x: Tensor) -> None:
         """Told some of the training inputs before ``fit`` goes on. Most methods have no use for that."""
@@ -40,30 +34,10 @@ class BaselineTrainer(Loop[Tensor]):
     def end_task(self, x: Tensor, y: Tensor) -> None:
         """Told that a task is over, and given samples (x, y) of it. Most methods have no use for that."""
 
-    def fit(
-        self,
-        train: Pair,
-        *,
-        epochs: int,
-        validation: Pair | None = None,
-        batch_size: int | None = 128,
-        evaluate_every: int = 1,
-        callbacks: Sequence[Callback] = (),
-        augment: Augmentation | None = None,
-    ) -> list[EpochRecord]:
-        """Train on (x, y) until ``epochs`` epochs are done in all, and return the history; calling again continues.
-        Errors are measured after every ``evaluate_every``-th epoch and the last. ``augment`` changes the images of
-        every mini-batch at random."""
-        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
-        source = Batches(*self._checked(*train), batch_size, augment=augment)
-        held_out = None if validation is None else self._checked(*validation)
-        sample = train_sample(source.x, source.y)
+    def _prepare(self, source: Source, sample: Pair | None, epochs: int, evaluate_every: int) -> None:
+        if not isinstance(source, Batches):
+            raise TypeError("train must be a pair (x, y) of tensors: baselines take no iterables")
         self.begin(train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
-        self.run_steps, self.epoch_steps = epochs * len(source), len(source)
-        try:
-            return self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
-        finally:
-            self.run_steps = self.epoch_steps = 0
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         """Bayesian errors are those of a baseline with a posterior, else None; NLL and ECE are of its probabilities."""
@@ -117,8 +91,7 @@ class Optimizer(ABC):
     """
 
     def __init__(self, lr: float, bound: float) -> None:
-        if not (math.isfinite(lr) and lr > 0):
-            raise ValueError(f"lr must be a finite number > 0, got {lr!r}")
+        require_above("lr", lr)
         self.lr, self.bound = lr, bound
 
     def start(self, weights: Sequence[Tensor]) -> list[Tensor]:
@@ -185,7 +158,7 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 class GradientTrainer(BaselineTrainer):
-    """Updates ``weights`` by an optimiser, or by that of a name, with the step size ``lr`` or its default, times a
+    """Updates ``net.weights`` by an optimiser, or by that of a name, with the step size ``lr`` or its default, times a
     schedule (``training/schedules.py``) over a call of ``fit``; None is constant."""
 
     DEFAULT_LR: ClassVar[dict[str, float]]
@@ -195,27 +168,25 @@ class GradientTrainer(BaselineTrainer):
     def __init__(
         self,
         net: Classifier,
-        weights: Sequence[Tensor],
-        optimizer: str | Optimizer,
-        lr: float | None,
-        seed: int,
+        optimizer: str | Optimizer = "adam",
+        *,
+        lr: float | None = None,
         schedule: str | Function | None = None,
+        seed: int = 0,
     ) -> None:
         super().__init__(seed)
         self.net = net
         self.optimizer = optimizer if isinstance(optimizer, Optimizer) else self._named(optimizer, lr)
-        self.slots = self.optimizer.start(weights)
+        self.slots = self.optimizer.start(list(cast(nn.ParameterList, net.weights)))
         self.schedule = SCHEDULES.make(schedule) if isinstance(schedule, str) else schedule
 
     def _named(self, optimizer: str, lr: float | None) -> Optimizer:
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {optimizer!r}")
+        require_one("optimizer", optimizer, list(OPTIMIZERS))
         return OPTIMIZERS[optimizer](self.DEFAULT_LR[optimizer] if lr is None else lr, self.BOUND)
 
     @property
     def factor(self) -> Tensor | None:
         """What the schedule puts on the step size of the next step; None where there is none."""
-        if self.schedule is None or not self.run_steps:
+        if self.schedule is None or self.run_steps is None:
             return None
-        done = self.epoch * self.epoch_steps + self.batch
-        return torch.tensor(self.schedule(min(1.0, done / self.run_steps)), device=self.net.device)
+        return torch.tensor(self.schedule(self.fraction), device=self.net.device)

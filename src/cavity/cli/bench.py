@@ -23,6 +23,7 @@ from typing import Any
 
 from cavity.cli.parser import positive, whole_numbers
 from cavity.studies.bench.options import Options
+from cavity.util.files import FORCE_HELP, require_new_file, write_whole
 
 
 def algorithm_names(text: str) -> list[str]:
@@ -61,14 +62,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw time per epoch against batch size beside the paper's (default: no file)",
     )
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from cavity.studies.bench import running
-    from cavity.util.files import write_whole
 
+    # Before an hour of measurements, not after it.
+    for path in (args.json, args.plot):
+        if path is not None:
+            require_new_file(path, args.force)
     result = running.run(Options(**{item.name: getattr(args, item.name) for item in fields(Options)}), Console())
     if args.json is not None:
         write_whole(args.json, f"{json.dumps(result.as_dict(), indent=1)}\n".encode())

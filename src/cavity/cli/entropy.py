@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 from cavity.cli.output import say, say_notes
 from cavity.cli.parser import add_data_changed
 from cavity.runs.entropy import DISTANCES, EVIDENCE_SAMPLES, LOCAL_SAMPLES
+from cavity.runs.options import Names
 
 if TYPE_CHECKING:
     from cavity.runs.entropy import Entropies
 
+COUNTING = Names("cavity.analysis.entropy.local:counting")
 #: The exit status where a number is missing because message passing did not converge.
 NOT_CONVERGED = 1
 
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     usual = f"{EVIDENCE_SAMPLES} for the evidence, {LOCAL_SAMPLES} for the rest"
     add("--samples", type=int, metavar="N", help=f"training samples at most (default: {usual})")
     add("--distances", type=fractions, default=DISTANCES, metavar="X,X", help="fractions of flipped weights")
-    add("--algorithm", choices=("bp", "bpi", "amp"), default="bp", help="for the local entropy (default: bp)")
+    add("--algorithm", choices=COUNTING, default="bp", help="for the local entropy (default: bp)")
     add_data_changed(parser)
     add("--json", action="store_true", help="print one JSON object instead of a table")
 

@@ -19,32 +19,29 @@ from cavity.util.text import shown
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
-    from cavity.runs.checkpoint import Task
     from cavity.runs.evaluation import Evaluation, NumberEvaluation
     from cavity.runs.folder import Run
+    from cavity.runs.task import Task
 
 #: Which network a number belongs to.
 NETWORKS = {"bayes": "the posterior", "point": "the most probable weights, as exported"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="run folder")
-    parser.add_argument("--dataset", metavar="DATA", help="a data set or your own file or folder (default: the run's)")
-    parser.add_argument(
-        "--data-dir", metavar="DIR", help="folder to search first for data (default: $CAVITY_DATA, else a cache)"
-    )
-    parser.add_argument(
-        "--label", metavar="COLUMN", help="label column if DATA is a table (default: the name that the run's has)"
-    )
-    parser.add_argument("--part", choices=("test", "train"), default="test", help="which samples (default: test)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("run", metavar="RUN", help="run folder")
+    add("--dataset", metavar="DATA", help="a data set or your own file or folder (default: the run's)")
+    add("--data-dir", metavar="DIR", help="folder to search first for data (default: $CAVITY_DATA, else a cache)")
+    add("--label", metavar="COLUMN", help="label column if DATA is a table (default: the name that the run's has)")
+    add("--part", choices=("test", "train"), default="test", help="which samples (default: test)")
+    add(
         "--confusion",
         choices=tuple(NETWORKS),
         default="bayes",
         help="whose confusion matrix: the posterior's, or that of the most probable weights, which are exported",
     )
     add_data_changed(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    add("--json", action="store_true", help="print one JSON object instead of tables")
 
 
 def run(args: argparse.Namespace) -> int:

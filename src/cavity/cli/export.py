@@ -28,52 +28,47 @@ from typing import TYPE_CHECKING
 
 from cavity.cli.output import say, say_notes
 from cavity.cli.parser import UsageError
+from cavity.export.formats import FORMATS, taking, writer
 from cavity.util.files import FORCE_HELP, require_new_file, write_whole
 
 if TYPE_CHECKING:
     from cavity.runs.folder import Run
 
-FORMATS = ("c", "arduino", "python", "html", "packed", "onnx")
-#: What goes with some formats only.
-LIMITED = {"method": ("onnx",), "prefix": ("c", "arduino")}
+#: Options that go with some formats only.
+LIMITED = ("method", "prefix")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's folder")
-    parser.add_argument("--format", choices=FORMATS, help="what to write (default: by the ending of --out)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a run's folder")
+    add("--format", choices=FORMATS, help="what to write (default: by the ending of --out)")
+    add(
         "--out",
         metavar="PATH",
         required=True,
         help="the file; for c, the header is put beside it; for arduino a folder",
     )
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
-    parser.add_argument(
-        "--method", choices=("point", "bayes"), help="onnx only: classes (default), or class probabilities"
-    )
-    parser.add_argument(
-        "--prefix", metavar="NAME", help="c and arduino: what all names start with (default: the file's)"
-    )
-    parser.add_argument("--learn", action="store_true", help="c only: two more files with which the device learns on")
-    parser.add_argument(
-        "--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn (default: none)"
-    )
-    parser.add_argument(
+    add("--force", action="store_true", help=FORCE_HELP)
+    add("--method", choices=("point", "bayes"), help="onnx only: classes (default), or class probabilities")
+    add("--prefix", metavar="NAME", help="c and arduino: what all names start with (default: the file's)")
+    add("--learn", action="store_true", help="c only: two more files with which the device learns on")
+    add("--new-classes", metavar="NAME", nargs="+", help="with --learn: classes that it will learn (default: none)")
+    add(
         "--inputs",
         choices=("pixels", "real"),
         help="what samples are, where the run does not say: images in .npz (default: what the run says)",
     )
-    parser.add_argument(
+    add(
         "--calibrate",
         metavar="DATA",
         help="a data set or file to fit the confidence on (default: the run's training set)",
     )
-    parser.add_argument(
+    add(
         "--label",
         metavar="COLUMN",
         help="label column if the data of --calibrate are a table (default: the name that the run's has)",
     )
-    parser.add_argument(
+    add(
         "--coverage",
         type=float,
         metavar="X",
@@ -82,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cavity.export.doors import FORMATS as KNOWN
     from cavity.export.doors import format_of, of_run
     from cavity.export.learning import Learn
     from cavity.export.on_data import COVERAGE
@@ -92,10 +86,9 @@ def run(args: argparse.Namespace) -> int:
     name = format_of(args.out, args.format)
     options = {option: getattr(args, option) for option in LIMITED if getattr(args, option) is not None}
     for option in options:
-        if name not in LIMITED[option]:
-            raise UsageError(f"--{option} goes with --format {' or '.join(LIMITED[option])} only")
-    if args.learn and name != "c":
-        raise UsageError("--learn goes with --format c only")
+        _require_taking(name, option)
+    if args.learn:
+        _require_taking(name, "learn")
     if args.new_classes and not args.learn:
         raise UsageError("--new-classes goes with --learn only")
     if args.learn:
@@ -112,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         method=args.method or "point",
         learn=args.learn,
     )
-    written = KNOWN[name].write(trained, args.out, force=args.force, **options)
+    written = writer(name)(trained, args.out, force=args.force, **options)
     written = [*written, *_columns(opened, args)]
     say_notes(notes)
     say(", ".join(f"{path} ({path.stat().st_size} bytes)" for path in written))
@@ -122,6 +115,11 @@ def run(args: argparse.Namespace) -> int:
     if trained.confidence is not None:
         say(f"confidence from 0 to 255; below {trained.confidence.reject} a class is refused (coverage {coverage:g})")
     return 0
+
+
+def _require_taking(name: str, option: str) -> None:
+    if option not in FORMATS[name].options:
+        raise UsageError(f"--{option} goes with --format {' or '.join(taking(option))} only")
 
 
 def _columns(opened: Run, args: argparse.Namespace) -> list[Path]:

@@ -28,12 +28,13 @@ SUFFIXES = (".csv", ".npz")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's folder")
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a run's folder")
     kinds = ".npz with x, .csv or .parquet with a column per feature, a PNG image or a folder of them"
-    parser.add_argument("--input", metavar="FILE", help=f"{kinds}; default: the run's own test set")
+    add("--input", metavar="FILE", help=f"{kinds}; default: the run's own test set")
     add_data_changed(parser)
-    parser.add_argument("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
+    add("--out", metavar="FILE", required=True, help="where the predictions go: .csv or .npz")
+    add("--force", action="store_true", help=FORCE_HELP)
 
 
 def run(args: argparse.Namespace) -> int:

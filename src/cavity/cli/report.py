@@ -9,29 +9,30 @@ from pathlib import Path
 
 from cavity.cli.output import say
 from cavity.cli.parser import UsageError, add_data_changed
+from cavity.util.files import FORCE_HELP, require_new, require_new_file
 
 LAST_PORT = 65535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``cavity report``."""
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="run folders; several are shown side by side")
-    parser.add_argument(
+    add = parser.add_argument
+    add("runs", metavar="RUN", nargs="+", type=Path, help="run folders; several are shown side by side")
+    add(
         "--out",
         type=Path,
         metavar="FILE",
         help="where the page goes (default: RUN/report.html for one run, report.html here for several)",
     )
     add_data_changed(parser)
-    parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)"
-    )
-    parser.add_argument(
+    add("--plots", type=Path, metavar="DIR", help="also write every figure as PNG and SVG into DIR (default: no)")
+    add(
         "--serve",
         action="store_true",
         help="show the page to browsers on this machine and keep it up to date while the runs go on; Ctrl-C ends it",
     )
-    parser.add_argument("--port", type=port, metavar="N", help="port for --serve (default: one that is free)")
+    add("--force", action="store_true", help=f"{FORCE_HELP}, but for RUN/report.html")
+    add("--port", type=port, metavar="N", help="port for --serve (default: one that is free)")
 
 
 def port(text: str) -> int:
@@ -47,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args)
     if args.port is not None:
         raise UsageError("--port is for --serve")
+    # What belongs to a run is renewed; a file or folder that is named, or the report of several runs, is somebody's.
+    its_own = args.out is None and len(args.runs) == 1
+    out = args.runs[0] / "report.html" if its_own else require_new_file(args.out or Path("report.html"), args.force)
+    if args.plots is not None:
+        require_new(args.plots, args.force)
     from cavity.report.collect import collect_all
     from cavity.report.page import write_page
     from cavity.runs import open_run
@@ -55,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     for summary in summaries:
         for note in summary.notes:
             say(f"{summary.name}: {note}", sys.stderr)
-    out = args.out or (args.runs[0] / "report.html" if len(args.runs) == 1 else Path("report.html"))
     say(write_page(summaries, out))
     if args.plots is not None:
         from cavity.report.plots import save_plots

@@ -9,8 +9,8 @@
 
 By default hidden, batch-size, epochs and init are searched, with --recipe paper rho, damping, init and hidden, except
 those that are given a single value; last-rho, the rho of the last layer, is searched only if --search names it. A range
-is LOW..HIGH; | separates choices of hidden layers and of whole numbers. Whoever searches rho or damping searches the
-paper's recipe.
+is LOW..HIGH; | separates choices of hidden layers and of whole numbers. Searching rho or damping implies
+--recipe paper.
 All other options are those of cavity train and the same for every trial; the search begins at the values in --config.
 The test set is never used.
 

@@ -77,17 +77,14 @@ READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``Config``, and what concerns the folder and the display."""
-    parser.add_argument(
-        "--config", metavar="FILE", help="read options from a TOML file; those given here win (default: none)"
-    )
-    parser.add_argument("--out", metavar="RUN", help="the run's folder (default: a new one below runs/)")
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
-    parser.add_argument("--resume", metavar="RUN", help="go on with a run; --epochs moves its end (default: a new run)")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the run's folder")
-    parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
-    parser.add_argument(
-        "--checkpoint-seconds", type=float, default=30.0, metavar="S", help="time between checkpoints within an epoch"
-    )
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="read options from a TOML file; those given here win (default: none)")
+    add("--out", metavar="RUN", help="the run's folder (default: a new one below runs/)")
+    add("--force", action="store_true", help=FORCE_HELP)
+    add("--resume", metavar="RUN", help="go on with a run; --epochs moves its end (default: a new run)")
+    add("--quiet", action="store_true", help="print nothing but the run's folder")
+    add("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
+    add("--checkpoint-seconds", type=float, default=30.0, metavar="S", help="time between checkpoints within an epoch")
     options = parser.add_argument_group("what to train")
     for item in fields(Config):
         add_option(options, item, choices=item.metadata["choices"])
@@ -201,7 +198,7 @@ def _train(session: Session, args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _divergence_in_words() -> Iterator[None]:
-    """A warning of divergence as a line of its own; other warnings as ever."""
+    """A warning of divergence as a line of its own; other warnings as usual."""
     from cavity.training.watch import DivergenceWarning
 
     with warnings.catch_warnings():

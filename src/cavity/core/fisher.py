@@ -39,13 +39,12 @@ def positive_part(response: Response) -> Response:
     return Response(response.gradient, response.curvature.clamp_min(0))
 
 
-def lacking(algorithm: Algorithm, site: Site, response: Response) -> Tensor | None:
-    """Γ⁺ less the curvature that the algorithm's H = D + mΣx̂²(·) and B hold already, shaped like ω; None where that is
-    all of it. Mean field and coupled outputs hold none, AMP was given Γ⁺, cavity sums hold Γ itself."""
-    curvature = response.curvature
+def lacking(algorithm: Algorithm, site: Site, response: Response, gamma: Tensor) -> Tensor | None:
+    """``gamma`` = Γ⁺ less the curvature that the algorithm's H = D + mΣx̂²(·) and B hold already, shaped like ω; None
+    where that is all of it. Mean field and coupled outputs hold none, AMP was given Γ⁺, cavity sums hold Γ itself."""
     if not site.channel.elementwise or algorithm.corrections == "none":
-        return curvature.clamp_min(0)
-    return None if algorithm.corrections == "first order" else (-curvature).clamp_min(0)
+        return gamma
+    return None if algorithm.corrections == "first order" else (-response.curvature).clamp_min(0)
 
 
 def weight_message(
@@ -53,7 +52,9 @@ def weight_message(
 ) -> tuple[Tensor, Tensor]:
     """H = D + mG and G = Σ_n x̂² Γ⁺, (outputs, columns), from what the algorithm gives for H."""
     back, square = site.coupling.back_to_weights, x.square()
-    return H if lack is None else H + m * back(lack, square), back(gamma, square)
+    G = back(gamma, square)
+    # Where all of it is lacking, one sum does for both.
+    return H if lack is None else H + m * (G if lack is gamma else back(lack, square)), G
 
 
 def input_message(
@@ -62,7 +63,7 @@ def input_message(
     """B = D + x̂A and A = Σ_k m² Γ⁺, (samples, *input_shape), from what the algorithm gives for B."""
     back, square = site.coupling.back_to_inputs, m.square()
     A = back(square, gamma)
-    return B if lack is None else B + x.reshape(B.shape) * back(square, lack), A
+    return B if lack is None else B + x.reshape(B.shape) * (A if lack is gamma else back(square, lack)), A
 
 
 def bare_gradient(site: Site, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor | None]:

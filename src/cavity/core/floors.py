@@ -23,16 +23,30 @@ GAIN_FLOOR = 0.1
 FIELD_BOUND = 1e18
 
 
+#: The count where nothing needed a floor; nobody changes it.
+NONE = torch.zeros((), dtype=torch.int64)
+
+
+def can_be_seen(x: Tensor) -> bool:
+    """Whether a number can be looked at for the price of finding it: on the CPU, outside compiled code."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def floored_gain(A: Tensor | None, V: Tensor) -> tuple[Tensor, Tensor]:
     """(A, 1 + AV) with A raised where 1 + AV would fall below GAIN_FLOOR; ``None`` is A = 0."""
     if A is None:
         return torch.zeros_like(V), torch.ones_like(V)
     gain = 1 + A * V
+    if _is_positive(A):
+        return A, gain
     return torch.where(gain < GAIN_FLOOR, (GAIN_FLOOR - 1) / V, A), gain.clamp_min(GAIN_FLOOR)
 
 
-def gain_is_floored(A: Tensor | None, V: Tensor) -> Tensor:
-    """Where floored_gain raises A, shaped like V."""
-    if A is None:
-        return torch.zeros_like(V, dtype=torch.bool)
-    return 1 + A * V < GAIN_FLOOR
+def floored_gains(A: Tensor | None, V: Tensor) -> Tensor:
+    """For how many entries floored_gain raises A, a 0-dimensional count."""
+    return NONE if A is None or _is_positive(A) else (1 + A * V < GAIN_FLOOR).sum()
+
+
+def _is_positive(A: Tensor) -> bool:
+    """Whether it is known that no A is negative."""
+    return can_be_seen(A) and float(A.amin()) >= 0

@@ -72,6 +72,11 @@ class Network(nn.Module):
         return list(self._modules["layers"]._modules.values())  # type: ignore[arg-type,union-attr]
 
     @property
+    def products(self) -> int:
+        """Products of a number and a weight that the way up of a sample takes."""
+        return sum(layer.field.numel() * layer.coupling.positions for layer in self.weighted())
+
+    @property
     def sites(self) -> tuple[Site, ...]:
         """The chain as message passing sees it, without what is known about the weights."""
         channels: list[Activation | Output] = [*self.activations, self.output]

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from torch import Tensor
 from cavity.core.algorithms.base import Algorithm
 from cavity.core.messages import Preactivation
 from cavity.core.state import LayerState, Rule, Site, largest_move
-from cavity.core.sweep import Iteration, iterate
+from cavity.core.sweep import Iterate, iterate
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,6 @@ class State(NamedTuple):
 
     layers: tuple[LayerState, ...]
     reinforcement: tuple[float, ...]
-
-
-class Iterate(Protocol):
-    """``core.sweep.iterate``, or a way to run the same."""
-
-    def __call__(
-        self,
-        algorithm: Algorithm,
-        sites: Sequence[Site],
-        states: Sequence[LayerState],
-        x: Tensor,
-        y: Tensor,
-        remember: bool = ...,
-        generator: torch.Generator | None = ...,
-    ) -> Iteration: ...
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 from cavity.core.channels import Activation, Identity, Sign
 from cavity.core.channels.base import Units
 from cavity.core.couplings.base import check_sizes
-from cavity.core.couplings.conv2d import Pair, pair
+from cavity.core.couplings.conv2d import Sides, pair
 from cavity.core.floors import VARIANCE_FLOOR, floored_gain
 from cavity.core.messages import Fields, Moments, Preactivation
 from cavity.core.special import log_ndtr, tanh_moments
@@ -37,7 +37,7 @@ class Pool(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
 
-    def __init__(self, size: Pair = 2) -> None:
+    def __init__(self, size: Sides = 2) -> None:
         self.size = pair("size", size)
         check_sizes(size=min(self.size))
 

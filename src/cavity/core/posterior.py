@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cavity.core.floors import FIELD_BOUND
+from cavity.core.floors import FIELD_BOUND, NONE, can_be_seen
 from cavity.core.messages import Fields, Moments
 from cavity.core.priors.base import Prior
 from cavity.core.state import Focusing, Rule
@@ -90,9 +90,8 @@ def within_bound(prior: Prior, natural: Fields) -> tuple[Fields, Tensor, Tensor]
     size = certainty(prior, natural)
     largest = size.abs().amax()
     # Where a number can be looked at, do not divide all weights by 1.
-    seen = largest.device.type == "cpu" and not torch.compiler.is_compiling()
-    if seen and float(largest) <= FIELD_BOUND:
-        return natural, torch.zeros((), dtype=torch.int64), largest
+    if can_be_seen(largest) and float(largest) <= FIELD_BOUND:
+        return natural, NONE, largest
     beyond = (size > FIELD_BOUND).sum()
     if precision is None:
         return Fields(h.clamp(-FIELD_BOUND, FIELD_BOUND), None), beyond, largest

@@ -9,6 +9,9 @@ made by `scripts/fit_special.py`, one in r = 1/(4 + a), one in y = 8r − 1; eac
 J makes it possible to form analytically the differences that would cancel in the tails, and exp is the only
 transcendental function on the hot path. Temporaries are reused in place, so autograd is not supported.
 
+Where there are few numbers NumPy begins an operation in a fifth of the time that PyTorch takes. What is most in use on
+small tables is therefore written for both: it takes an `Array` of either, and returns the same.
+
 Errors are below 8 machine epsilons of |f| + Σ |x ∂f/∂x|, the value and what a relative change of the inputs
 makes of it; below 16 for `hazard_slope`, the variance of `tail` and the second output of `sign_response`.
 """
@@ -17,10 +20,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
+from scipy.special import erfcx
 from torch import Tensor
+
+#: A tensor, or a NumPy array.
+Array: TypeAlias = Any
 
 SQRT_2 = math.sqrt(2)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -73,6 +82,8 @@ TANH_Q_32 = (
 #: Of fewer numbers than this the number of calls counts more than that of operations; and torch's own selection is as
 #: fast as any other.
 FEW, FEWER = 32768, 8192
+#: Of fewer than this one slow function of SciPy's is faster than a polynomial.
+FEWEST = 1024
 # From here on float32 has nothing between tanh and 1.
 TANH_RANGE = 9.1
 
@@ -119,31 +130,36 @@ def tail(x: Tensor) -> Tail:
 class UpperTail(NamedTuple):
     """``Tail`` with the mass itself, Q(x) e^{½ max(x, 0)²}."""
 
-    hazard: Tensor
-    excess: Tensor
-    variance: Tensor
-    mass: Tensor
+    hazard: Array
+    excess: Array
+    variance: Array
+    mass: Array
 
 
-def upper_tail(x: Tensor) -> UpperTail:
+def upper_tail(x: Array) -> UpperTail:
     """``tail`` without a logarithm."""
-    J = _next_remainder(x.abs())
-    K, excess, R, inverse_density = _hazard_parts(x, J)
-    negative = x < 0
-    return UpperTail(
-        K,
-        excess,
-        select(negative, 1 - K * excess, excess * (J - excess)),
-        select(negative, 1 - R / inverse_density, R * (1 / SQRT_2PI)),
-    )
-
-
-def lower_tail(a: Tensor) -> tuple[Tensor, Tensor]:
-    """E[max(0, t − a)] = Q(a)(𝒦(a) − a) of a standard normal t, for a ≥ 0, and J(a)."""
+    xp, left = library(x), negative(x)
+    a = xp.abs(x)
     J = _next_remainder(a)
-    h = (a + J).reciprocal_()
-    T = (a * a).mul_(-0.5).exp_().mul_(1 / SQRT_2PI).div_(a + h)
-    return T.mul_(h), J
+    h = xp.reciprocal(a + J)
+    lower = kept(left, x)
+    # N on the left, and on the right N(0): with R that makes Q, or Q without its decay.
+    falls = xp.exp(lower * lower * -0.5) * (1 / SQRT_2PI)
+    mass = xp.abs(indicator(left, x) - falls / (a + h))
+    K = falls / mass
+    excess = pick(left, K + a, h)
+    return UpperTail(K, excess, pick(left, 1 - K * excess, h * (J - h)), mass)
+
+
+def lower_tail(a: Array) -> tuple[Array, Array]:
+    """E[max(0, t − a)] = Q(a)(𝒦(a) − a) of a standard normal t, for a ≥ 0, and J(a)."""
+    xp = library(a)
+    J = _next_remainder(a)
+    h = xp.reciprocal(a + J)
+    T = xp.exp(a * a * -0.5)
+    T *= h * (1 / SQRT_2PI)
+    T /= a + h
+    return T, J
 
 
 def log_ndtr_scaled(x: Tensor) -> Tensor:
@@ -260,9 +276,15 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
     return select(s < 0.25, near, torch.copysign(1 - tail, u)), variance
 
 
-def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+def library(x: Array) -> ModuleType:
+    """The module whose functions take x."""
+    return np if isinstance(x, np.ndarray) else torch
+
+
+def _polynomial(z: Array, coefficients: tuple[float, ...]) -> Array:
     """Horner's rule, highest power first, in one temporary."""
-    if z.numel() < FEW and z.device.type == "cpu" and not torch.compiler.is_compiling():
+    tensor = isinstance(z, Tensor)
+    if tensor and z.numel() < FEW and z.device.type == "cpu" and not torch.compiler.is_compiling():
         first, *rest = _constants(coefficients, z.dtype)
         total = torch.addcmul(rest[0], z, first)
         for constant in rest[1:]:
@@ -270,8 +292,10 @@ def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
         return total
     total = z * coefficients[0]
     for c in coefficients[1:-1]:
-        total.add_(c).mul_(z)
-    return total.add_(coefficients[-1])
+        total += c
+        total *= z
+    total += coefficients[-1]
+    return total
 
 
 @lru_cache
@@ -280,16 +304,26 @@ def _constants(coefficients: tuple[float, ...], dtype: torch.dtype) -> list[Tens
     return [torch.tensor(c, dtype=dtype) for c in coefficients]
 
 
-def mills_ratio(a: Tensor) -> Tensor:
+def mills_ratio(a: Array) -> Array:
     """R(a) = Q(a)/N(a) for a ≥ 0, from √(π/2) at 0 down to 1/a."""
-    r = (a + 4).reciprocal_()
-    return _polynomial(r, MILLS_64 if a.dtype == torch.float64 else MILLS_32).mul_(r)
+    if isinstance(a, np.ndarray) and a.size < FEWEST:
+        return erfcx(a / SQRT_2) * SQRT_HALF_PI
+    r = library(a).reciprocal(a + 4)
+    R = _polynomial(r, _of_type(a, MILLS_32, MILLS_64))
+    R *= r
+    return R
 
 
-def _next_remainder(a: Tensor) -> Tensor:
+def _next_remainder(a: Array) -> Array:
     """J(a) of R = 1/(a + 1/(a + J)) for a ≥ 0, from √(π/2) at 0 down to 2/a."""
     s = a + 4
-    return _polynomial((4 - a).div_(s), NEXT_64 if a.dtype == torch.float64 else NEXT_32).div_(s)
+    J = _polynomial((4 - a) / s, _of_type(a, NEXT_32, NEXT_64))
+    J /= s
+    return J
+
+
+def _of_type(a: Array, single: tuple[float, ...], double: tuple[float, ...]) -> tuple[float, ...]:
+    return double if a.dtype in (torch.float64, np.float64) else single
 
 
 def _hazard_parts(x: Tensor, J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -305,7 +339,44 @@ def _hazard_parts(x: Tensor, J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 #: Whole numbers with as many bits.
-BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
+BITS: dict[Any, Any] = {
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+    np.dtype(np.float32): np.int32,
+    np.dtype(np.float64): np.int64,
+}
+#: The bits of 1.0.
+ONE_32, ONE_64 = 0x3F800000, 0x3FF0000000000000
+
+
+def negative(x: Array) -> Array:
+    """Where x has its sign bit set, for ``pick``: all bits of a whole number, or a truth value in compiled code."""
+    if library(x) is torch and torch.compiler.is_compiling():
+        return x < 0
+    whole = BITS[x.dtype]
+    return x.view(whole) >> (8 * x.itemsize - 1)
+
+
+def pick(where: Array, first: Array, second: Array) -> Array:
+    """``first`` where the ``negative`` bits are set, else ``second``, whatever that is there: put together from their
+    bits, for the price of three products."""
+    if where.dtype is torch.bool:
+        return torch.where(where, first, second)
+    like = first.dtype
+    a, b = first.view(where.dtype), second.view(where.dtype)
+    return (((a ^ b) & where) ^ b).view(like)
+
+
+def indicator(where: Array, like: Array) -> Array:
+    """1 where the ``negative`` bits are set, else 0, in the type of ``like``."""
+    if where.dtype is torch.bool:
+        return where.to(like.dtype)
+    return (where & (ONE_32 if like.itemsize == 4 else ONE_64)).view(like.dtype)
+
+
+def kept(where: Array, x: Array) -> Array:
+    """x where the ``negative`` bits are set, else 0."""
+    return torch.where(where, x, 0.0) if where.dtype is torch.bool else (x.view(where.dtype) & where).view(x.dtype)
 
 
 def select(condition: Tensor, first: Tensor | float, second: Tensor | float) -> Tensor:

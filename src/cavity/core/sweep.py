@@ -55,6 +55,10 @@ class Iteration(NamedTuple):
     pres: list[Preactivation]
 
 
+#: ``iterate``, or a way to run the same.
+Iterate = Callable[..., Iteration]
+
+
 def iterate(
     algorithm: Algorithm,
     sites: Sequence[Site],
@@ -158,7 +162,8 @@ def _messages(
     G = A = None
     if projected:
         assert response is not None
-        gamma, lack = factor.response.curvature, lacking(algorithm, site, response)
+        gamma = factor.response.curvature
+        lack = lacking(algorithm, site, response, gamma)
         if on_weights:
             H, G = weight_message(site, m, up.inputs.mean, H, gamma, lack)
         if on_inputs and B is not None:

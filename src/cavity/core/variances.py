@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from cavity.core.floors import VARIANCE_FLOOR
+from cavity.core.floors import NONE, VARIANCE_FLOOR, can_be_seen
 from cavity.core.messages import Moments
 from cavity.core.special import select
 from cavity.core.state import Factor, Site
@@ -35,6 +35,8 @@ def variance_floor(site: Site, inputs: Moments, edges: float) -> Tensor | float:
     …)."""
     x, delta = inputs
     scale = site.prior.largest_square * max(edges, torch.finfo(x.dtype).eps * site.coupling.columns)
+    if scale == 0:
+        return VARIANCE_FLOOR
     if site.below is not None and site.below.second_moment is not None:
         return max(scale * site.below.second_moment, VARIANCE_FLOOR)
     square = x.square() if delta is None else x.square() + delta
@@ -45,6 +47,10 @@ def variance_floor(site: Site, inputs: Moments, edges: float) -> Tensor | float:
 def floored(V: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
     """V raised to the floor, and how many entries were. A V that has overflowed becomes NaN: infinite, it would pass
     for a unit that nothing is known about, and nobody would notice."""
+    if not isinstance(floor, Tensor) and can_be_seen(V):
+        least, most = V.aminmax()
+        if float(least) >= floor and float(most) < math.inf:
+            return V, NONE
     raised = torch.maximum(V, floor) if isinstance(floor, Tensor) else V.clamp_min(floor)
     return select(raised < math.inf, raised, math.nan), (floor > V).sum()
 

@@ -119,7 +119,7 @@ class Encoding:
             if column.kind == "number" and number in table.words:
                 row = int(np.argmin(np.isnan(table.x[:, number])))
                 word = table.word(row, number)
-                reason = f"line {table.lines[row]}: {word!r} is no number, as those of the training rows were"
+                reason = f"line {table.lines[row]}: {word!r} is not a number, as those of the training rows were"
                 raise _wrong(table, number, reason)
         if isinstance(places, range) and not self.texts:
             if len(places) == len(self.columns):

@@ -119,7 +119,7 @@ def _load_path(text: str, label: str | None, test_fraction: float, seed: int, ta
     if suffix in (".csv", ".parquet"):
         return tables.load_table(path, label, test_fraction, seed, table)
     if table.task == "regression":
-        raise TypeError(f"task is 'regression', but {shown(path)} is no table; only .csv and .parquet are")
+        raise TypeError(f"task is 'regression', but {shown(path)} is not a table; only .csv and .parquet are")
     if label is not None:
         raise TypeError(f"label is {label!r}, but {shown(path)} has no label column; only .csv and .parquet have")
     if path.is_dir():

@@ -60,7 +60,7 @@ def label_column(path: Path, columns: list[str], label: str | None) -> int:
         return columns.index(label)
     found = [i for i, name in enumerate(columns) if name.strip().lower() in LABEL_NAMES]
     if len(found) != 1:
-        hint = f"give the label's name as label=…, one of {shown}"
+        hint = f"say which one is the label with --label (label=… in Python), one of {shown}"
         raise damaged(path, f"has {len(found)} columns called {', '.join(LABEL_NAMES)}; {hint}")
     return found[0]
 
@@ -150,7 +150,7 @@ def require_kinds(path: Path, name: str, words: Sequence[str], line: int, number
     if number_line:
         raise damaged(
             path,
-            f"column {name!r}, line {line}: {words[0][:40]!r} is no number, unlike line {number_line}: correct it, "
+            f"column {name!r}, line {line}: {words[0][:40]!r} is not a number, unlike line {number_line}: correct it, "
             f"leave it empty, or take the column as text with --text {name}",
         )
     if all(DATE.fullmatch(word) for word in words):
@@ -158,7 +158,7 @@ def require_kinds(path: Path, name: str, words: Sequence[str], line: int, number
 
 
 def no_dates(name: str) -> str:
-    return f"A date is no number: make columns of it such as month or weekday, or leave it out with --drop {name}"
+    return f"A date is not a number: make columns of it such as month or weekday, or leave it out with --drop {name}"
 
 
 def scan_csv(path: Path, find: FindLabel, labels: LabelKind, treatment: Treatment = USUAL) -> Columns:
@@ -203,7 +203,7 @@ def scan_csv(path: Path, find: FindLabel, labels: LabelKind, treatment: Treatmen
 def real_label(path: Path, text: str, line: int) -> float:
     """A label of regression."""
     if not _is_number(text) or not np.isfinite(float(text)):
-        raise damaged(path, f"line {line}: the label {text[:40]!r} is no number, which --task regression needs")
+        raise damaged(path, f"line {line}: the label {text[:40]!r} is not a number, which --task regression needs")
     return float(text)
 
 

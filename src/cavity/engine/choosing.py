@@ -55,7 +55,7 @@ def check_accuracy(accuracy: Accuracy) -> Accuracy:
 
 
 def is_due(sweeps: int) -> bool:
-    """Whether to look in the sweep after so many."""
+    """Whether to look in the sweep after that many."""
     return sweeps % INTERVAL == 0 if sweeps >= INTERVAL else sweeps & (sweeps - 1) == 0
 
 

@@ -136,7 +136,7 @@ class Team:
         """A GPU of its own for each process of a machine; any other device as it is."""
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
 
-    def share(self, samples: int) -> Share:
+    def portion(self, samples: int) -> Portion:
         """This process's part of a mini-batch of ``samples``: parts are consecutive and differ by one sample at most.
 
         Where there are fewer samples than processes, those left over go through the first one and add nothing.
@@ -145,11 +145,11 @@ class Team:
         start = self.rank * each + min(self.rank, more)
         part = slice(start, start + each + (self.rank < more))
         idle = part.start == part.stop
-        return Share(self, samples, slice(0, 1) if idle else part, idle)
+        return Portion(self, samples, slice(0, 1) if idle else part, idle)
 
     def part(self, samples: int) -> slice:
         """Which of the samples of a mini-batch this process goes through."""
-        return self.share(samples).part
+        return self.portion(samples).part
 
     def wait(self) -> None:
         """Go on when all have come here."""
@@ -249,7 +249,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Share:
+class Portion:
     """One process's part of a mini-batch of ``samples``; ``idle`` if there was none left for it."""
 
     team: Team

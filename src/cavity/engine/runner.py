@@ -22,7 +22,7 @@ from cavity.core.state import LayerState, Site, Up
 from cavity.core.sweep import Iteration, LayerDown, Learnt, layer_down, learn, sweep_down, sweep_up
 from cavity.engine.choosing import Accuracy, Choice, edges, is_due
 from cavity.engine.compiling import EAGER, Kernels
-from cavity.engine.distributed import Pending, Share, Team
+from cavity.engine.distributed import Pending, Portion, Team
 
 
 class _Way(NamedTuple):
@@ -57,7 +57,7 @@ class Runner:
         generator: torch.Generator | None = None,
     ) -> Iteration:
         """``core.sweep.iterate``. Of several processes, x are the samples of this one and y the labels of all."""
-        share = None if self.team is None else self.team.share(len(y))
+        portion = None if self.team is None else self.team.portion(len(y))
         begins = states[0].begins
         by_edge = algorithm.keeps_edges and (remember or not begins)
         kinds = tuple(map(_kind, states))
@@ -70,7 +70,7 @@ class Runner:
         output = sites[-1].channel
         assert isinstance(output, Output)
         last = ups[-1].pre
-        target = output.target(y, last, generator) if share is None else share.target(output, y, last, generator)
+        target = output.target(y, last, generator) if portion is None else portion.target(output, y, last, generator)
 
         told = algorithm, sites, states, ups, target
         looks = () if by_edge or not is_due(self.sweeps) else self.looks(algorithm, sites, x, len(y))
@@ -78,10 +78,10 @@ class Runner:
         if looks:
             # What a look finds may differ from sweep to sweep at first: not worth compiling before it is known.
             how = self.arithmetic(algorithm, sites, x, len(y))
-            downs = sweep_down(*told, _reaching(how, sites, states, ups, share), remember)
+            downs = sweep_down(*told, _reaching(how, sites, states, ups, portion), remember)
             self.look(looks, sites, states, ups, downs, target)
         way = self._way(algorithm, sites, x, len(y), by_edge or output.branches)
-        return Iteration(self._down(told, way, remember, share, hint), [up.pre for up in ups])
+        return Iteration(self._down(told, way, remember, portion, hint), [up.pre for up in ups])
 
     def _way(self, algorithm: Algorithm, sites: Sequence[Site], x: Tensor, samples: int, eager: bool) -> _Way:
         """The way down, found once for each kind of mini-batch and choice of arithmetic."""
@@ -128,23 +128,23 @@ class Runner:
         told: tuple[Algorithm, Sequence[Site], Sequence[LayerState], list[Up], Target],
         way: _Way,
         remember: bool,
-        share: Share | None,
+        portion: Portion | None,
         hint: Hashable,
     ) -> Learnt:
         """The way down and the weights it leaves. Alone, both are one kernel. Among several processes each layer is
         one, and its (H, G) are added up over the processes while the layers below it are still on their way."""
         how, key, kernels = way
-        if share is None:
+        if portion is None:
             args: tuple[Any, ...] = *told, how, remember
             return kernels.of(down_and_learn, (hint, key), args)(*args)
         _, sites, states, ups, _ = told
-        how = _reaching(how, sites, states, ups, share)
+        how = _reaching(how, sites, states, ups, portion)
         sums: list[Pending] = []
 
         def layer(*args: Any) -> LayerDown:
             # The layer above has laid out its message as its own series does.
             found = kernels.of(layer_down, (hint, len(sums), key), args)(*args)
-            sums.append(share.add(*(part.fields for part in (found, found.threshold) if part is not None)))
+            sums.append(portion.add(*(part.fields for part in (found, found.threshold) if part is not None)))
             return found
 
         downs = sweep_down(*told, how, remember, layer)
@@ -213,15 +213,15 @@ def _reaching(
     sites: Sequence[Site],
     states: Sequence[LayerState],
     ups: Sequence[Up],
-    share: Share | None,
+    portion: Portion | None,
 ) -> list[Arithmetic]:
     """Where several processes evaluate a series, with the largest edge of each layer over all of them, so that all
     interpolate at the same nodes as one process would."""
     result = list(how)
     by_series = [number for number, one in enumerate(how) if one.series is not None]
-    if share is not None and by_series:
+    if portion is not None and by_series:
         here = [largest_edge(states[n].moments.mean, ups[n].inputs.mean, sites[n].coupling.bias) for n in by_series]
-        together = scale_of(share.team.largest(torch.stack(here)))
+        together = scale_of(portion.team.largest(torch.stack(here)))
         for number, reach in zip(by_series, together.unbind(), strict=True):
             result[number] = how[number]._replace(reach=reach)
     return result

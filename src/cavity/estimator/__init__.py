@@ -1,4 +1,4 @@
-"""Message passing in scikit-learn's manners."""
+"""Estimators with scikit-learn's interface."""
 
 from cavity.estimator.classifier import MessagePassingClassifier
 from cavity.estimator.regressor import MessagePassingRegressor

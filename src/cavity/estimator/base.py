@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
@@ -37,9 +34,9 @@ from cavity.estimator.checks import (
 )
 from cavity.estimator.exact import in_float64
 from cavity.estimator.listeners import KeepBest, display
-from cavity.estimator.samples import AT_ONCE, Rows, Samples, SparseRows, Standardizer
+from cavity.estimator.samples import AT_ONCE, Rows, Samples, SparseRows, Standardizer, held_out
 from cavity.estimator.stream import REMEMBERED, Stream
-from cavity.estimator.tempering import FEWEST, choose_temperature
+from cavity.estimator.tempering import FEWEST, choose_temperature, wanted_count
 from cavity.estimator.training import SampleTrainer
 from cavity.estimator.weighing import sample_counts
 from cavity.runs.building import build_network, trainer_options
@@ -54,38 +51,8 @@ if TYPE_CHECKING:
     from cavity.core.channels import Output
 
 
-#: The temperature is chosen after this part of the epochs, on samples held back until then.
-HELD_BACK = 0.7
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def all_or_nothing(method: Method) -> Method:
-    """A ``fit`` or ``partial_fit`` that fails, or is interrupted, leaves the estimator as it was."""
-
-    @wraps(method)
-    def wrapped(self: MessagePassingEstimator, *args: Any, **kwargs: Any) -> Any:
-        attributes = dict(self.__dict__)
-        # What is changed in place, not replaced.
-        network, stream = attributes.get("network_"), copy.copy(attributes.get("stream_"))
-        layers, noise = (None, None) if network is None else (network.snapshot(), _noise(network))
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            self.__dict__ = attributes
-            if network is not None:
-                attributes["stream_"] = stream
-                network.go_back(layers)
-                if noise is not None:
-                    network.output.noise = noise
-            raise
-
-    return wrapped  # type: ignore[return-value]
-
-
-def _noise(network: Network) -> float | None:
-    """The variance that a regressor follows."""
-    return network.output.noise if isinstance(network.output, GaussianOutput) else None
+#: Samples are held back until the second of these parts of the epochs, and looked at after each.
+LOOKS = (0.2, 0.7)
 
 
 @dataclass(repr=False, eq=False)
@@ -208,26 +175,40 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         """All epochs, or as many as early stopping wants, and then the best state. Samples are held out for that, or
         until the temperature is chosen, by class where ``labels`` are given."""
         calibrates, epochs = self._calibrates(len(samples)), positive("epochs", self.epochs)
-        train, held = self._held_out(len(samples), labels, calibrates)
+        train = held = None
+        if self.early_stopping or calibrates:
+            train, held = held_out(len(samples), self.validation_fraction, labels, self.seed_)
         aside = None if held is None else samples.take(held)
         trainer, before = self._trainer(), self.n_steps_
         size = self._batch_size(len(samples))
         with self._threads(size), display(self.verbose, epochs, max(1, len(samples) // size)) as shown:
             if self.early_stopping or aside is None:
-                samples = samples if held is None else samples.take(train)
+                samples = samples if train is None else samples.take(train)
                 best = self._fit(trainer, samples, epochs, aside, shown)
             else:
-                plan, first = trainer.plan, max(1, round(HELD_BACK * epochs))
-                if isinstance(plan, Annealed):
-                    trainer.plan = replace(plan, schedule=Cosine(end=epochs / first))
-                best = self._fit(trainer, samples.take(train), first, None, shown)
-                trainer.plan = plan
+                assert train is not None
+                best = self._fit_looking(trainer, samples.take(train), aside, epochs, shown)
             if calibrates and aside is not None:
                 choose_temperature(self.network_, *aside.dense())
             if trainer.epoch < epochs and not self.early_stopping:
                 best = self._fit(trainer, samples, epochs, None, shown)
         self.n_steps_, self.n_epochs_ = before + trainer.steps, trainer.epoch
         self._complain(trainer.judge(samples, best))
+
+    def _fit_looking(
+        self, trainer: SampleTrainer, samples: Samples, aside: Samples, epochs: int, shown: list[Callback]
+    ) -> int | None:
+        """The epochs for which samples are held back. Early on, those say how often a posterior of classes counts each
+        sample."""
+        plan, best = trainer.plan, None
+        for done in dict.fromkeys(max(1, round(part * epochs)) for part in LOOKS):
+            if isinstance(plan, Annealed):
+                if trainer.epoch and not self.network_.output.curvature_stays:
+                    plan = replace(plan, count=plan.count * wanted_count(self.network_, *aside.dense()))
+                trainer.plan = replace(plan, schedule=Cosine(end=epochs / done))
+            best = self._fit(trainer, samples, done, None, shown)
+        trainer.plan = plan
+        return best
 
     def _fit(
         self, trainer: SampleTrainer, samples: Samples, epochs: int, validation: Samples | None, shown: list[Callback]
@@ -280,24 +261,6 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         real = not self.network_.weighted()[-1].prior.polarizes
         return self.calibrate and real and self.epochs > 1 and round(self.validation_fraction * samples) >= FEWEST
 
-    def _held_out(
-        self, samples: int, labels: NDArray[Any] | None, calibrates: bool = False
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
-        if not (self.early_stopping or calibrates):
-            return np.arange(samples), None
-        held = max(1, round(self.validation_fraction * samples))
-        if not 0 < self.validation_fraction < 1 or held >= samples:
-            raise ValueError(
-                f"validation_fraction must be in (0, 1) and leave a sample to train on, got {self.validation_fraction} "
-                f"of n_samples = {samples}"
-            )
-        if labels is not None:
-            counts = np.unique(labels, return_counts=True)[1]
-            labels = labels if counts.min() >= 2 and len(counts) <= min(held, samples - held) else None
-        split = train_test_split(np.arange(samples), test_size=held, random_state=self.seed_, stratify=labels)
-        return split[0], split[1]
-
     def _inputs(self, X: NDArray[np.float64]) -> Tensor:
         """Standardised, in float64; the values fit into the network's float32."""
         moved = Standardizer(self.scaler_)(X)
@@ -343,9 +306,8 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
             return torch.cat([function(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)])
 
     def _threads(self, samples: int) -> AbstractContextManager[None]:
-        """As many threads as so many samples at once are worth."""
-        layers = self.network_.weighted()
-        return suited(samples * sum(layer.field.numel() * layer.coupling.positions for layer in layers))
+        """As many threads as that many samples at once are worth."""
+        return suited(samples * self.network_.products)
 
     def _validated(self, X: ArrayLike) -> Rows:
         """Inputs (samples, features) of a prediction. What needs no change is not asked at length: for one row,
@@ -379,16 +341,3 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
     def _generator(self, random_state: RandomState) -> torch.Generator:
         """For draws of weights: seeded by ``random_state``, or by the estimator's own."""
         return torch.Generator().manual_seed(self.seed_ if random_state is None else seed_of(random_state))
-
-
-def dropped(
-    X: Rows, y: NDArray[Any], counts: NDArray[np.float64] | None
-) -> tuple[Rows, NDArray[Any], NDArray[np.float64] | None]:
-    """Without the samples that count 0 times; None where each of the others counts once."""
-    if counts is None:
-        return X, y, None
-    kept = np.flatnonzero(counts)
-    left = counts[kept]
-    if len(kept) < len(counts):
-        X, y = X[kept], y[kept]
-    return X, y, None if (left == 1).all() else left

@@ -10,30 +10,29 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cavity.analysis.uncertainty import Uncertainty, predictive_entropy
 from cavity.core.channels import Several
 from cavity.core.growth import with_outputs
-from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, dropped
+from cavity.estimator.base import MessagePassingEstimator
 from cavity.estimator.checks import RandomState
 from cavity.estimator.exact import in_float64
-from cavity.estimator.naming import FEWEST_UNITS, rows_of, united
-from cavity.estimator.samples import Rows, merged
+from cavity.estimator.naming import FEWEST_UNITS, Classes, PerClass, rows_of, united
+from cavity.estimator.samples import Rows, dropped, merged
+from cavity.estimator.undoing import all_or_nothing
 from cavity.estimator.weighing import ClassWeight, class_counts, sample_counts
 from cavity.export.doors import Exported, export
 from cavity.export.targets import AnyPath
 from cavity.export.trained import WHITE, ExportError, Inputs, Trained
 
 Entropies = Uncertainty[NDArray[np.float64]]
-#: Of one target (samples, classes), of several a list of these, of labels that are there or not (samples, labels).
-PerClass = NDArray[np.float64] | list[NDArray[np.float64]]
 
 
 @dataclass(repr=False, eq=False)
-class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # type: ignore[misc]
+class MessagePassingClassifier(ClassifierMixin, Classes, MessagePassingEstimator):  # type: ignore[misc]
     """A network trained by message passing, for labels of any type.
 
     The defaults suit tabular data: one hidden layer of 201 ReLU units with real (Gaussian) weights.
@@ -255,14 +254,6 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
             raise ValueError(f"y must only hold labels from classes {self.classes_}, got {unknown}")
         return array, np.searchsorted(self.classes_, labels)
 
-    def _labels(self, indices: Tensor) -> NDArray[Any]:
-        if self._several:
-            columns = [names[part.numpy()] for names, part in zip(self._classes, indices.unbind(1), strict=True)]
-            return np.stack(columns, axis=1)
-        # With a single class, the unit that stands for no class may win; there is only one class to predict then.
-        labels: NDArray[Any] = self.classes_[indices.clamp_max(len(self.classes_) - 1).numpy()]
-        return labels
-
     def _proba(self, X: ArrayLike) -> Tensor:
         """Probabilities of all output units."""
         check_is_fitted(self, "network_")
@@ -272,47 +263,9 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         p = p[:, : len(self.classes_)]
         return p / p.sum(dim=1, keepdim=True)
 
-    def _blocks(self, per_unit: Tensor) -> list[Tensor]:
-        """The units of each target, of which there are several."""
-        parts = torch.split(per_unit, self._units(), dim=1)
-        return [part[:, : len(names)] for part, names in zip(parts, self._classes, strict=True)]
-
-    def _per_class(self, per_unit: Tensor) -> PerClass:
-        if self._indicator:
-            return torch.stack([part[:, 1] for part in self._blocks(per_unit)], dim=1).numpy()
-        return [part.numpy() for part in self._blocks(per_unit)] if self._several else per_unit.numpy()
-
-    def _units(self) -> list[int]:
-        return [max(len(names), FEWEST_UNITS) for names in self._classes]
-
     def _output(self) -> tuple[int, str | Several]:
         units = self._units()
         return sum(units), Several(units) if self._several else "argmax"
-
-    @property
-    def _classes(self) -> list[NDArray[Any]]:
-        """The classes of each target."""
-        if self._indicator:
-            return [np.array([0, 1])] * len(self.classes_)
-        known: list[NDArray[Any]] = self.classes_ if self._several else [self.classes_]
-        return known
-
-    def _name_classes(self, y: NDArray[Any]) -> NDArray[np.int64]:
-        """Take the classes of all targets from y, and give each label its number, (samples, targets)."""
-        self._know_classes(y, [np.unique(column) for column in y.T] if y.ndim == 2 else np.unique(y))
-        return self._numbers(y)
-
-    def _know_classes(self, y: NDArray[Any], classes: Any) -> None:
-        """Take the classes of all targets from a list."""
-        self._several, self._indicator = y.ndim == 2, y.ndim == 2 and type_of_target(y) == "multilabel-indicator"
-        if self._indicator:
-            self.classes_ = np.arange(y.shape[1])
-        elif self._several:
-            self.classes_ = [np.unique(np.asarray(part)) for part in classes]
-            if len(self.classes_) != y.shape[1]:
-                raise ValueError(f"classes must have a list for each of {y.shape[1]} targets, got {len(self.classes_)}")
-        else:
-            self.classes_ = np.unique(column_or_1d(np.asarray(classes)))
 
     def _add_classes(self, y: NDArray[Any], classes: Any) -> None:
         """Take the labels of y, and of a list, that are not known yet, and give each a unit."""
@@ -332,23 +285,6 @@ class MessagePassingClassifier(ClassifierMixin, MessagePassingEstimator):  # typ
         channel = output if isinstance(output, Several) else None
         self.network_ = with_outputs(self.network_, rows, output=channel, seed=self.seed_ + self.n_steps_)
         self.stream_ = self.stream_.with_classes(rows)
-
-    def _numbers(self, y: NDArray[Any]) -> NDArray[np.int64]:
-        """The number of each label among the classes that are known, (samples, targets)."""
-        columns = y.reshape(len(y), -1).T
-        if len(columns) != len(self._classes) or (y.ndim == 2) != self._several:
-            raise ValueError(f"y must have {len(self._classes)} targets, got shape {y.shape}")
-        for names, column in zip(self._classes, columns, strict=True):
-            unknown = np.setdiff1d(column, names)
-            if len(unknown):
-                raise ValueError(f"y must only hold labels from classes {names}, got {unknown}")
-        numbers = [np.searchsorted(names, column) for names, column in zip(self._classes, columns, strict=True)]
-        return np.stack(numbers, axis=1).astype(np.int64)
-
-    def _target(self, numbers: NDArray[np.int64]) -> Tensor:
-        """Class numbers (samples, targets) as the output takes them."""
-        target = torch.from_numpy(np.ascontiguousarray(numbers))
-        return target if self._several else target.squeeze(1)
 
     def _labelled(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, reset: bool

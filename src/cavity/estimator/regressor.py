@@ -13,9 +13,10 @@ from torch import Tensor
 
 from cavity.analysis.metrics import average
 from cavity.core.channels import GaussianOutput
-from cavity.estimator.base import MessagePassingEstimator, all_or_nothing, dropped
+from cavity.estimator.base import MessagePassingEstimator
 from cavity.estimator.exact import in_float64
-from cavity.estimator.samples import Rows, Samples, merged
+from cavity.estimator.samples import Rows, Samples, dropped, merged
+from cavity.estimator.undoing import all_or_nothing
 from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.recipes import NUMBERS
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
@@ -159,3 +160,33 @@ def _as_words(X: Rows, y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.in
         if not len(open_):
             break
     return np.argsort(rank, kind="stable")
+
+
+def held_out(
+    samples: int, fraction: float, labels: NDArray[Any] | None, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Indices to train and to validate on; by class where ``labels`` are given and every class is large enough."""
+    held = max(1, round(fraction * samples))
+    if not 0 < fraction < 1 or held >= samples:
+        raise ValueError(
+            f"validation_fraction must be in (0, 1) and leave a sample to train on, got {fraction} "
+            f"of n_samples = {samples}"
+        )
+    if labels is not None:
+        counts = np.unique(labels, return_counts=True)[1]
+        labels = labels if counts.min() >= 2 and len(counts) <= min(held, samples - held) else None
+    train, test = train_test_split(np.arange(samples), test_size=held, random_state=seed, stratify=labels)
+    return train, test
+
+
+def dropped(
+    X: Rows, y: NDArray[Any], counts: NDArray[np.float64] | None
+) -> tuple[Rows, NDArray[Any], NDArray[np.float64] | None]:
+    """Without the samples that count 0 times; None where each of the others counts once."""
+    if counts is None:
+        return X, y, None
+    kept = np.flatnonzero(counts)
+    left = counts[kept]
+    if len(kept) < len(counts):
+        X, y = X[kept], y[kept]
+    return X, y, None if (left == 1).all() else left

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from cavity.analysis.metrics import Constant, Measurement
+from cavity.analysis.metrics import BestConstant, Measurement
 from cavity.training.watch import Level, trouble
 
 #: Samples that are remembered, and the most of one call that are looked at: a constant needs a few of each class to be
@@ -59,8 +59,8 @@ class Stream:
         share, (loss, nll) = self.labels / self.samples, (self.losses / self.samples).tolist()
         if self.real:
             spread = float((share[1] - share[0].square()).clamp_min(0).sqrt())
-            constant, error = Constant(spread, real=True), loss**0.5
+            constant, error = BestConstant(spread, real=True), loss**0.5
         else:
-            constant = Constant(100 * (1 - float(share.max())), float(torch.special.entr(share).sum()))
+            constant = BestConstant(100 * (1 - float(share.max())), float(torch.special.entr(share).sum()))
             error = 100 * loss
         return trouble(constant, self.samples, [Level(error, error, nll)], "the stream is not learnt")

@@ -11,12 +11,9 @@ from torch import Tensor
 from cavity.analysis import metrics
 from cavity.analysis.metrics import EpochRecord
 from cavity.core.state import Rule
-from cavity.engine import allocation
-from cavity.engine.compiling import kernels, pays
 from cavity.estimator.samples import Samples
-from cavity.training.batches import Batches
+from cavity.training.batches import Batches, Pair
 from cavity.training.callbacks import Callback
-from cavity.training.loop import Pair
 from cavity.training.plans import Place
 from cavity.training.settings import require_visible
 from cavity.training.trainer import BALANCE_SAMPLES, Trainer
@@ -48,21 +45,17 @@ class SampleTrainer(Trainer):
     ) -> list[EpochRecord]:
         """``fit`` for checked samples of the network's type, until ``epochs`` epochs are done in all."""
         source, sample = SampleBatches(samples, batch_size, self), samples.some(metrics.TRAIN_SAMPLES).dense()
-        if self.compile == "auto":
-            weights = sum(layer.field.numel() for layer in self.net.weighted())
-            self.runner.kernels = kernels(pays(weights * source.batch_size, epochs * len(source)) and self._can_fuse())
-        allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
+        self._tune(source, epochs)
         require_visible(sample[:2])
         if not self.net.balanced:
             self.net.balance(samples.some(BALANCE_SAMPLES).dense()[0])
         held_out = None if validation is None else validation.dense()
-        try:
-            self._epoch_steps, self._run_steps = len(source), epochs * len(source)
-            measured = cast(Pair, sample), cast("Pair | None", held_out)
-            return self._fit(source, epochs, evaluate_every, *measured, callbacks)
-        finally:
-            self._epoch_steps = self._run_steps = None
-            self.counts = None
+        measured = cast(Pair, sample), cast("Pair | None", held_out)
+        return self._fit(source, epochs, evaluate_every, *measured, callbacks)
+
+    def _leave(self) -> None:
+        super()._leave()
+        self.counts = None
 
     def judge(self, samples: Samples, epochs: int | None) -> str | None:
         """What is wrong with the network after a fit to these samples, and what may help; None if nothing is. Of the
@@ -80,7 +73,7 @@ class SampleBatches(Batches):
         super().__init__(numbers, numbers, batch_size)
         self.samples, self.trainer = samples, trainer
 
-    def epoch(self, order_seed: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(self, order_seed: int, start: int = 0) -> Iterator[Pair]:
         """The mini-batches of the epoch that ``order_seed`` shuffles, from number ``start`` on."""
         shape, counts = self.trainer.net.input_shape, self.samples.counts
         for index, _ in super().epoch(order_seed, start):

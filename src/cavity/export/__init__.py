@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from cavity.util.lazy import lazy
 
 if TYPE_CHECKING:
-    from cavity.export.doors import FORMATS, Exported, export, of_run
+    from cavity.export.doors import Exported, export, of_run
+    from cavity.export.formats import FORMATS
     from cavity.export.integers import describe
     from cavity.export.learning import Learn, learner, steered
     from cavity.export.on_data import calibrated, framed, measured
@@ -47,7 +48,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "doors": ("FORMATS", "Exported", "export", "of_run"),
+    "doors": ("Exported", "export", "of_run"),
+    "formats": ("FORMATS",),
     "integers": ("describe",),
     "learning": ("Learn", "learner", "steered"),
     "on_data": ("calibrated", "framed", "measured"),

@@ -6,18 +6,18 @@ done.files, done.accuracy
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from cavity.data.errors import DataError
+from cavity.export.formats import FORMATS, writer
 from cavity.export.learning import steered
 from cavity.export.models import Model, as_trained
 from cavity.export.on_data import COVERAGE, calibrated, framed, measured, part_of
-from cavity.export.targets import AnyPath, Method, to_arduino, to_c, to_html, to_onnx, to_packed, to_python
+from cavity.export.targets import AnyPath, Method
 from cavity.export.trained import Trained
 from cavity.runs.matching import DataChanged, find_data, load_other
 from cavity.util.text import nearest
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
     from cavity.runs.folder import Run
 
 Pair = tuple[ArrayLike, ArrayLike]
-
-
-class Format(NamedTuple):
-    """A way to write a network: the function, how its files end, and what else it takes."""
-
-    write: Callable[..., list[Path]]
-    suffix: str
-    options: tuple[str, ...] = ()
-
-
-FORMATS = {
-    "c": Format(to_c, ".c", ("prefix", "learn")),
-    "arduino": Format(to_arduino, "", ("prefix",)),
-    "python": Format(to_python, ".py"),
-    "html": Format(to_html, ".html"),
-    "packed": Format(to_packed, ".cavity"),
-    "onnx": Format(to_onnx, ".onnx", ("method",)),
-}
 
 
 @dataclass(frozen=True)
@@ -95,7 +77,8 @@ def export(
         options: ``prefix`` (c and arduino), ``learn`` (c; the samples of ``calibrate`` are then what must not be
             forgotten) or ``method`` (onnx: "point" or "bayes").
     """
-    kind = FORMATS[format_of(path, format)]
+    name = format_of(path, format)
+    kind = FORMATS[name]
     if wrong := sorted(set(options) - set(kind.options)):
         raise ValueError(f"{wrong[0]} does not go with format {format_of(path, format)}")
     trained = as_trained(model)
@@ -106,7 +89,7 @@ def export(
             trained = steered(trained, calibrate[0])
     if test is not None:
         trained = measured(trained, *test, method)
-    files = kind.write(trained, path, force=force, **options)
+    files = writer(name)(trained, path, force=force, **options)
     return Exported(files, trained.accuracy, trained.confidence)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cavity.packed.description import Description, InputCode, Layer, Weights, words_of
-from cavity.packed.windows import Convolution, MaxPool, Pair, Windows
+from cavity.packed.windows import Area, Convolution, MaxPool, Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Filters:
 
     weights: Weights
     windows: Windows
-    pool: Pair
+    pool: Area
     constants: ByPlace
 
     @property
@@ -31,7 +31,7 @@ class Filters:
         return self.weights.shape[0]
 
     @property
-    def pooled(self) -> Pair:
+    def pooled(self) -> Area:
         """(rows, columns) of what is left."""
         rows, columns = self.windows.places
         return rows // self.pool[0], columns // self.pool[1]
@@ -125,7 +125,7 @@ def _order(image: tuple[int, int, int]) -> NDArray[np.int64]:
     return np.arange(math.prod(image)).reshape(image).transpose(1, 2, 0).ravel()
 
 
-def _filters(net: Description, number: int, layer: Convolution, pool: Pair) -> Filters:
+def _filters(net: Description, number: int, layer: Convolution, pool: Area) -> Filters:
     windows, channels = layer.windows, len(layer.filters)
     if number == 0:
         constants, filters = net.offsets, layer.filters

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-Pair = tuple[int, int]
+#: Height and width.
+Area = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,9 @@ class Windows:
     """Windows of ``kernel`` (height, width) on images of ``shape`` (channels, height, width), ``stride`` apart."""
 
     shape: tuple[int, int, int]
-    kernel: Pair
-    stride: Pair
-    padding: Pair = (0, 0)
+    kernel: Area
+    stride: Area
+    padding: Area = (0, 0)
 
     def __post_init__(self) -> None:
         if min(*self.shape, *self.kernel, *self.stride) < 1 or min(self.padding) < 0 or min(self.places) < 1:
@@ -32,7 +33,7 @@ class Windows:
             raise ValueError(f"padding must be less than the kernel {self.kernel}, got {self.padding}")
 
     @property
-    def places(self) -> Pair:
+    def places(self) -> Area:
         """(rows, columns) of windows."""
         sizes = zip(self.shape[1:], self.kernel, self.stride, self.padding, strict=True)
         rows, columns = ((size + 2 * pad - k) // step + 1 for size, k, step, pad in sizes)
@@ -125,7 +126,7 @@ class MaxPool:
     sign(Σ_j x_j + n − 1), each of n weights 1."""
 
     image: tuple[int, int, int]
-    size: Pair
+    size: Area
 
     @property
     def windows(self) -> Windows:

@@ -87,7 +87,12 @@ def comparison(runs: Sequence[RunSummary]) -> Section:
         for run, row, end in zip(runs, numbers, polarised, strict=True)
     )
     values = tuple(
-        (None, *(number.value for number in row), float(len(run.records)), _first_polarization(run))
+        (
+            None,
+            *(number.value for number in row),
+            float(len(run.records)),
+            run.layers[0].polarization if run.layers else None,
+        )
         for run, row in zip(runs, numbers, strict=True)
     )
     marked = frozenset(
@@ -101,10 +106,6 @@ def comparison(runs: Sequence[RunSummary]) -> Section:
     figures = [Figure("comparison", "Final results", caption, table), *over_seeds(runs), *_origins(runs)]
     text = "Results after the last epoch of each run. Select the head of a column to sort by it."
     return Section("summary", "Summary", text, tuple(figures), 1)
-
-
-def _first_polarization(run: RunSummary) -> float | None:
-    return run.layers[0].polarization if run.layers else None
 
 
 def over_seeds(runs: Sequence[RunSummary]) -> list[Figure]:

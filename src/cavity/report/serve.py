@@ -28,7 +28,7 @@ HOST = "127.0.0.1"
 #: Connections at once, and seconds after which a silent one is closed.
 MOST_CONNECTIONS, PATIENCE = 16, 10.0
 #: Seconds between two looks at the folders; after writing a page, this many times as long passes as that has taken, so
-#: that training keeps most of the machine, but never more than so many seconds.
+#: that training keeps most of the machine, but never more than this many seconds.
 EVERY, REST, LONGEST_REST = 1.0, 3.0, 15.0
 #: What a browser asks again after.
 AGAIN = 2

@@ -39,7 +39,7 @@ def build_output(name: str) -> Output:
 
 
 def build_network(config: Config, inputs: int | tuple[int, ...], outputs: int, **parts: Any) -> Network:
-    """A fresh network of ``config`` for so many inputs, or inputs of that shape; ``parts`` are objects (weights,
+    """A fresh network of ``config`` for that many inputs, or inputs of that shape; ``parts`` are objects (weights,
     activation, output) to use for its names."""
     assert config.architecture is not None
     if config.output is not None:

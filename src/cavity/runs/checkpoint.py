@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -23,10 +22,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from cavity.analysis.metrics import is_number
 from cavity.core.channels import GaussianOutput
-from cavity.data.encoding import Encoding
-from cavity.data.fingerprint import Codes, Fingerprint
+from cavity.runs.task import Task
 from cavity.training.callbacks import Callback
 from cavity.util.files import write_whole
 from cavity.util.plain import from_json
@@ -36,7 +33,6 @@ from cavity.util.text import shown
 if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.pasp import StepInfo
-    from cavity.data import Dataset
     from cavity.training.loop import Loop
     from cavity.training.trainer import Trainer
 
@@ -57,33 +53,6 @@ LIFTED = "tensor"
 
 class CheckpointError(ValueError):
     """A checkpoint is truncated, altered, of another kind or of another run; the file was not touched."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a network must know of its data to be of use without them; mean and std as in ``Dataset``."""
-
-    inputs: int
-    classes: tuple[str, ...]
-    image_shape: tuple[int, int, int] | None
-    mean: Tensor
-    std: Tensor
-    #: Which samples the network was trained on; None for generated data, and in what older versions wrote.
-    fingerprint: Fingerprint | None = None
-    #: What was done with the columns of a table.
-    encoding: Encoding | None = None
-    #: Of regression, mean and std of the labels.
-    target: tuple[float, float] | None = None
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> Task:
-        shape, moments = dataset.image_shape, (dataset.mean, dataset.std)
-        classes, of_table = dataset.classes, {"encoding": dataset.encoding, "target": dataset.target}
-        return cls(dataset.n_features, classes, shape, *moments, dataset.fingerprint, **of_table)  # type: ignore[arg-type]
-
-    def standardize(self, x: Tensor) -> Tensor:
-        """Samples (samples, features) in their own units → as the network was trained on them."""
-        return (x - self.mean) / self.std
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,23 +110,11 @@ def save_checkpoint(
     state = _lift(state, "trainer", tensors)
     about = None
     if task is not None:
-        tensors["mean"], tensors["std"] = _plain(task.mean), _plain(task.std)
-        about = {"inputs": task.inputs, "classes": task.classes, "image_shape": task.image_shape}
-        if task.encoding is not None:
-            about["table"] = task.encoding.as_values()
-        if task.target is not None:
-            about["target"] = list(task.target)
+        found, about = task.parts()
+        tensors |= {name: _plain(tensor) for name, tensor in found.items()}
         output = getattr(net, "output", None)
         if isinstance(output, GaussianOutput):
             about["noise"] = output.noise
-        if task.fingerprint is not None:
-            about["labels"] = task.fingerprint.classes
-            parts = {"train": task.fingerprint.train, "test": task.fingerprint.test}
-            tensors |= {
-                f"data.{part}.{name}": torch.from_numpy(values)
-                for part, codes in parts.items()
-                for name, values in codes._asdict().items()
-            }
     texts = {"config": config or {}, "trainer": state, "task": about}
     metadata = {"format": FORMAT, "version": VERSION, "sha256": BLANK}
     metadata |= {name: json.dumps(value) for name, value in texts.items()}
@@ -238,61 +195,15 @@ def _metadata(path: Path, head: bytes) -> dict[str, str]:
     return {str(name): str(text) for name, text in metadata.items()}
 
 
-def _size(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"a size is {str(value)[:40]!r}, expected a whole number from 1")
-    return value
-
-
-def _statistic(values: Tensor, inputs: int) -> Tensor:
-    """Mean or std of the data: one number, or one for each input."""
-    if values.shape not in ((1,), (inputs,)) or not values.is_floating_point():
-        raise ValueError(f"mean and std are {values.dtype} of shape {tuple(values.shape)}, for {inputs} inputs")
-    return values
-
-
-def _target(values: Any) -> tuple[float, float]:
-    """Mean and std of labels that are numbers."""
-    if len(values) != 2 or not all(is_number(value) and math.isfinite(value) for value in values) or values[1] <= 0:
-        raise ValueError(f"mean and std of the labels are {str(values)[:40]}")
-    return float(values[0]), float(values[1])
-
-
-def _fingerprint(classes: Any, tensors: Mapping[str, Tensor]) -> Fingerprint:
-    """The codes of the samples, if they are of the kinds and lengths that they must have."""
-    parts = []
-    for part in ("train", "test"):
-        rows, labels = (tensors[f"data.{part}.{name}"] for name in Codes._fields)
-        if (rows.dtype, labels.dtype) != (torch.int64, torch.int32) or not rows.ndim == labels.ndim == 1:
-            raise ValueError(f"the codes of the samples are of {rows.dtype} and {labels.dtype}")
-        if len(rows) != len(labels) or len(rows) == 0:
-            raise ValueError(f"there are codes of {len(rows)} samples and of {len(labels)} labels")
-        parts.append(Codes(rows.numpy(), labels.numpy()))
-    return Fingerprint(parts[0], parts[1], tuple(map(str, classes)))
-
-
 def _assembled(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> Checkpoint:
-    about, task = from_json(metadata["task"]), None
-    if about is not None:
-        inputs, shape = _size(about["inputs"]), about["image_shape"]
-        shape = None if shape is None else (_size(shape[0]), _size(shape[1]), _size(shape[2]))
-        if shape is not None and math.prod(shape) != inputs:
-            raise ValueError(f"images of shape {shape} do not have {inputs} pixels")
-        mean, std = (_statistic(tensors[name], inputs) for name in ("mean", "std"))
-        known = _fingerprint(about["labels"], tensors) if "labels" in about else None
-        table = about.get("table")
-        encoding = None if table is None else Encoding.from_values(table)
-        if encoding is not None and encoding.width != inputs:
-            raise ValueError(f"the table has {encoding.width} features, the network {inputs}")
-        target = None if about.get("target") is None else _target(about["target"])
-        task = Task(inputs, tuple(map(str, about["classes"])), shape, mean, std, known, encoding, target)
+    about = from_json(metadata["task"])
     prefix = "network."
     return Checkpoint(
         path=path,
         network={name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
         trainer={**_lower(from_json(metadata["trainer"]), tensors), "generator": tensors["generator"].to(torch.uint8)},
         config=from_json(metadata["config"]),
-        task=task,
+        task=None if about is None else Task.from_parts(tensors, about),
         noise=None if about is None or about.get("noise") is None else float(about["noise"]),
     )
 

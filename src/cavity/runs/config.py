@@ -35,10 +35,7 @@ ENCODINGS = Names("cavity.data.treatment:ENCODINGS")
 IMPUTATIONS = Names("cavity.data.treatment:IMPUTATIONS")
 #: A Gaussian output is that of regression, all others are for classes; an argmax has four methods, and the recipe
 #: chooses one.
-OUTPUTS = Names(
-    "cavity.core.channels:OUTPUTS",
-    more=tuple(f"argmax-{method}" for method in ("quadrature", "exact", "pairwise", "sampled")),
-)
+OUTPUTS = Names("cavity.core.channels:OUTPUTS", "cavity.core.channels.argmax:with_methods")
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,9 @@ class Config(Options):
     batch_size: int | None = option(None, "samples per mini-batch (default: 128; for digits 64)", least=1)
     seed: int = option(0, "seed of the network and of the order of samples", least=0)
     device: str | None = option(None, "where to compute, e.g. cpu or cuda (default: cuda if there is one)")
-    threads: int | None = option(None, "threads on the processor (default: torch's choice)", least=1, most=MOST_THREADS)
+    threads: int | None = option(
+        None, "threads on the processor (default: torch's choice, fewer for small problems)", least=1, most=MOST_THREADS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -54,7 +54,7 @@ class NumberEvaluation:
         return asdict(self)
 
 
-#: A normal variable is within so many standard deviations in 90 % of all cases.
+#: A normal variable is within this many standard deviations in 90 % of all cases.
 NINETY = 1.6449
 
 

@@ -49,7 +49,8 @@ class Run:
             try:
                 records.append(EpochRecord.from_values(from_json(line)))
             except (ValueError, TypeError, RecursionError) as error:
-                raise ValueError(f"{file}: line {len(records) + 1} is no record of an epoch: {shown(error)}") from error
+                place = f"{file}: line {len(records) + 1}"
+                raise ValueError(f"{place} is not a record of an epoch: {shown(error)}") from error
         return records
 
     @property
@@ -69,7 +70,7 @@ class Run:
             )
         checkpoint = load_checkpoint(file)
         if checkpoint.task is None:
-            raise CheckpointError(f"{file}: does not say what data it was trained on, so it is no checkpoint of a run")
+            raise CheckpointError(f"{file}: does not say what data it was trained on, so it is not one of a run")
         return checkpoint
 
     def load_network(self) -> Network:
@@ -126,7 +127,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """The run in a folder; FileNotFoundError where there is none."""
     folder = Path(path)
     if not (folder / CONFIG).exists():
-        what = "has no config.toml, so it is no run" if folder.is_dir() else "is no folder"
+        what = "has no config.toml, so it is not a run" if folder.is_dir() else "is not a folder"
         raise FileNotFoundError(f"{folder} {what}; a run is the folder that cavity train --out wrote")
     config = Config.from_toml(folder / CONFIG)
     missing = ["hidden"] if config.architecture is None else []

@@ -23,7 +23,7 @@ from cavity.data.tables import label_column, scan
 from cavity.data.treatment import Treatment
 
 if TYPE_CHECKING:
-    from cavity.runs.checkpoint import Task
+    from cavity.runs.task import Task
 
 SUFFIXES = (".npz", ".csv", ".parquet", ".png")
 #: Largest value of 8-bit images, whose unit is the brightness between 0 and 1.

@@ -22,7 +22,7 @@ from cavity.util.text import shown
 if TYPE_CHECKING:
     from cavity.data import Dataset
     from cavity.data.raw import Raw
-    from cavity.runs.checkpoint import Task
+    from cavity.runs.task import Task
 
 WAYS = {"original": original, "unseen": unseen}
 #: Options of generated data, which have no fingerprint: they are a matter of rounding.

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
 from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType
@@ -19,16 +20,17 @@ from cavity.util.text import nearest
 
 
 class Names(Iterable[str]):
-    """The names in a registry (``"module:REGISTRY"``) but for some: looked up when they are asked for, because most
-    registries need torch and the help of most commands does not."""
+    """The names in registries, or that functions give (``"module:REGISTRY"``): looked up when they are asked for,
+    because most need torch and the help of most commands does not."""
 
-    def __init__(self, home: str, but: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> None:
-        self.home, self.but, self.more = home, but, more
+    def __init__(self, *homes: str) -> None:
+        self.homes = homes
 
     def __iter__(self) -> Iterator[str]:
-        module, _, attribute = self.home.partition(":")
-        found = (name for name in getattr(import_module(module), attribute) if name not in self.but)
-        yield from dict.fromkeys((*found, *self.more))
+        for home in self.homes:
+            module, _, attribute = home.partition(":")
+            found = getattr(import_module(module), attribute)
+            yield from found() if callable(found) else found
 
 
 def option(
@@ -81,6 +83,7 @@ KINDS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+@cache
 def value_types(cls: type) -> dict[str, Any]:
     """The key in ``KINDS`` of each option of ``cls``: its annotation without ``| None``."""
     hints = {name: (hint, get_args(hint)) for name, hint in get_type_hints(cls).items()}
@@ -111,7 +114,8 @@ class Options:
     """What every set of options can do; the fields are the subclass's."""
 
     def __post_init__(self) -> None:
-        types = value_types(type(self))
+        # mypy takes the hash of the instances for that of the class.
+        types = value_types(type(self))  # type: ignore[arg-type]
         for item in fields(self):
             value = getattr(self, item.name)
             if value is not None or item.default is not None:

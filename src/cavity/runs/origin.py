@@ -119,7 +119,7 @@ def read_origins(run: Path) -> list[Origin]:
     for line in _lines(run / SESSIONS):
         session = _parsed(line)
         if not isinstance(session, Origin):
-            raise ValueError(f"{run / SESSIONS}: line {len(found) + 1} is no session of a run: {session}")
+            raise ValueError(f"{run / SESSIONS}: line {len(found) + 1} is not a session of a run: {session}")
         found.append(session)
     return found
 
@@ -139,7 +139,7 @@ def _parsed(line: bytes) -> Origin | str:
 def _checked(values: Any) -> Origin:
     """An origin of values that anybody may have written; later versions may have more of them."""
     if not isinstance(values, dict):
-        raise ValueError("it is no table of names and values")
+        raise ValueError("it is not a table of names and values")
     kinds = {item.name: {"str": str, "int": int, "bool": bool}[str(item.type)] for item in fields(Origin)}
     for name, value in values.items():
         if name in kinds and type(value) is not kinds[name]:

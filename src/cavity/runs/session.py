@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint, Task
+from cavity.runs.checkpoint import CheckpointError, SaveCheckpoint
 from cavity.runs.folder import CHECKPOINT, CONFIG, Run
 from cavity.runs.noise import following
 from cavity.runs.origin import present, write_origin
+from cavity.runs.task import Task
 from cavity.training.augmentation import Augmentation
 from cavity.training.callbacks import Callback, OnEpoch
 from cavity.training.trainer import Trainer
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from cavity.analysis.metrics import EpochRecord
     from cavity.core.pasp import StepInfo
     from cavity.data import Dataset
-    from cavity.runs.origin import Origin
 
 #: Steps between two occasions on which several processes agree whether to stop.
 AGREE_EVERY = 16
@@ -88,7 +88,8 @@ class Session:
                 self.run.write_config()
                 self.run.write_records(trainer.history)
                 if len(trainer.history) < config.epochs:
-                    write_origin(self.run.path, self._origin())
+                    origin = present(len(trainer.history), str(trainer.net.device), torch.get_num_threads())
+                    write_origin(self.run.path, origin)
                 # The checkpoint comes first: metrics are never ahead of it.
                 callbacks = (
                     *following(trainer.net, data.x_train, data.y_train),
@@ -108,9 +109,6 @@ class Session:
             if leads and trainer.batch > 0:
                 saver.save(trainer)
         return self.run
-
-    def _origin(self) -> Origin:
-        return present(len(self.trainer.history), str(self.trainer.net.device), torch.get_num_threads())
 
     def restore(self) -> None:
         """Take the state of the run's checkpoint, if it has one; it must be of the same configuration."""

@@ -31,6 +31,7 @@ from cavity.training.trainer import Trainer
 from cavity.util.files import held_names, new_folder, only_writer, require_free
 from cavity.util.paths import expanded
 from cavity.util.text import shown
+from cavity.util.threads import threads_for
 
 if TYPE_CHECKING:
     from cavity.data import Dataset
@@ -59,8 +60,12 @@ def start(config: Config, out: AnyPath | None = None, *, force: bool = False, di
         dataset = load_data(config)
     sizes = len(dataset.x_train), len(dataset.x_test), dataset.n_features, dataset.n_classes
     config = completed(config, *sizes, dataset.image_shape)
-    config = config.replace(device=str(usable_device(config.device)), threads=config.threads or torch.get_num_threads())
+    config = config.replace(device=str(usable_device(config.device)))
     trainer = make_trainer(config, dataset, distributed)
+    # By the size of the problem alone, not by what else is running: a run must end with the same weights every time.
+    most = torch.get_num_threads()
+    worth = threads_for((config.batch_size or sizes[0]) * trainer.net.products, most, most)
+    config = config.replace(threads=config.threads or worth)
     folder = new_folder(RUNS, f"{shown(Path(config.dataset).stem)}-{config.algorithm}") if out is None else Path(out)
     run = Run(folder, config)
     if leads and not (again and _is_begun(run)):

@@ -1,21 +1,25 @@
-"""Mini-batches from tensors in memory, by index: no workers, no copies but the batch itself."""
+"""Mini-batches: from tensors in memory, by index, with no copies but the batch itself; or as an iterable has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 
 import torch
 from torch import Tensor
 
+from cavity.analysis.metrics import TRAIN_SAMPLES
 from cavity.training.augmentation import Augmentation
+
+Pair = tuple[Tensor, Tensor]
 
 
 class Batches:
     """Shuffled mini-batches of (x, y) held on one device; the last incomplete one of an epoch is dropped.
 
     ``batch_size=None``, or one at least as large as the data, gives the full batch. With ``part``, which says what
-    slice of so many samples to take, a batch has the inputs of that part only, and all labels. ``augment`` changes
+    slice of a number of samples to take, a batch has the inputs of that part only, and all labels. ``augment`` changes
     images at random.
     """
 
@@ -40,7 +44,7 @@ class Batches:
     def __len__(self) -> int:
         return len(self.x) // self.batch_size
 
-    def epoch(self, order_seed: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(self, order_seed: int, start: int = 0) -> Iterator[Pair]:
         """The batches of the epoch that ``order_seed`` shuffles, from batch number ``start`` on."""
         if len(self) == 1 and self.batch_size == len(self.x):
             if start == 0:
@@ -55,3 +59,20 @@ class Batches:
     def _changed(self, x: Tensor, order_seed: int, number: int) -> Tensor:
         """The inputs of a batch as they are learnt from."""
         return x if self.augment is None else self.augment(x, order_seed, number, self.batch_size, self.part)
+
+
+class Recent(Iterable[Pair]):
+    """Hands mini-batches on and keeps the last of them, about as many samples as training errors are measured on."""
+
+    def __init__(self, batches: Iterable[Pair]) -> None:
+        self.batches = batches
+        self.kept: deque[Pair] = deque()
+        self._samples = 0
+
+    def __iter__(self) -> Iterator[Pair]:
+        for x, y in self.batches:
+            self.kept.append((x, y))
+            self._samples += len(x)
+            while self._samples - len(self.kept[0][0]) >= TRAIN_SAMPLES:
+                self._samples -= len(self.kept.popleft()[0])
+            yield x, y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 #: Seconds between two pictures: often enough to look alive, and less than a hundredth of the time.
 REFRESH = 0.5
-#: One mini-batch in so many counts for the error on the way.
+#: One mini-batch in this many counts for the running training error.
 COUNTED = 4
-#: Width of the progress bar, and below so many columns that of a shorter one.
+#: Width of the progress bar, and below this many columns that of a shorter one.
 BAR, SHORT_BAR, WIDE = 20, 10, 80
 #: Seconds of the past that the time left is estimated from: an epoch may take minutes.
 LOOK_BACK = 3600.0
@@ -84,20 +84,15 @@ class RunningError:
         return f"{RUNNING} {percent(self.percent())}"
 
 
-class PlainDisplay(Callback):
+class PlainDisplay(Callback, AbstractContextManager["PlainDisplay"]):
     """One line for each epoch."""
 
     def __init__(self, console: Console, epochs: int) -> None:
         self.console, self.epochs = console, epochs
         self.running = RunningError()
 
-    def __enter__(self) -> PlainDisplay:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+    def __exit__(self, *exception: object) -> None:
+        """Nothing is left to clear away."""
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:
         self.running.add(trainer, info)
@@ -117,7 +112,7 @@ class PlainDisplay(Callback):
         self.console.print("  ".join(parts), soft_wrap=True)
 
 
-class LiveDisplay(Callback):
+class LiveDisplay(Callback, AbstractContextManager["LiveDisplay"]):
     """A table of the epochs' errors that grows, and below it the progress of all steps with the time left, both as wide
     as the terminal."""
 
@@ -141,9 +136,7 @@ class LiveDisplay(Callback):
         self.progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.progress.stop()
 
     def on_step(self, trainer: Trainer, info: StepInfo) -> None:

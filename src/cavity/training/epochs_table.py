@@ -55,7 +55,7 @@ LEAST_WANTED = ("polarization", "seconds", "ECE", "train Bayes", "NLL", "test Ba
 
 
 def fitting(width: int, layers: int) -> list[Column]:
-    """The columns for a terminal of that many letters, and a network of so many layers."""
+    """The columns for a terminal of that many letters, and a network of that many layers."""
     polarization = Column("polarization", max(12, 6 * layers - 1), lambda r: numbers(r.polarization), measured=False)
     columns = [*COLUMNS, polarization]
     for title in LEAST_WANTED:

@@ -16,15 +16,17 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from cavity.analysis.metrics import EpochRecord, is_number
+from cavity.analysis.metrics import EpochRecord, is_number, train_sample
 from cavity.core.channels.base import Output
-from cavity.training.batches import Batches
+from cavity.core.couplings.base import check_sizes
+from cavity.engine.distributed import Team
+from cavity.training.augmentation import Augmentation
+from cavity.training.batches import Batches, Pair, Recent
 from cavity.training.callbacks import Callback
 
-Pair = tuple[Tensor, Tensor]
 #: What a step returns, and callbacks are told.
 Info = TypeVar("Info")
-Source = Batches | Iterable[Pair]
+Source = Batches | Recent
 
 #: Seeds of an epoch's order are drawn below this.
 SEED_RANGE = 2**62
@@ -49,6 +51,8 @@ class Loop(ABC, Generic[Info]):
     """Where a run is, and how it goes on. ``seed`` is that of all its randomness."""
 
     net: Learner
+    #: The processes that train together, None where this is the only one.
+    team: Team | None = None
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -61,6 +65,16 @@ class Loop(ABC, Generic[Info]):
         #: Set by a callback to end ``fit`` after the current step or epoch.
         self.stop = False
         self.history: list[EpochRecord] = []
+        #: Mini-batches of the whole run and of an epoch, while ``fit`` goes on and knows them.
+        self.run_steps: int | None = None
+        self.epoch_steps: int | None = None
+
+    @property
+    def fraction(self) -> float:
+        """How much of the training that ``fit`` was asked for is done; 0 where that is not known."""
+        if self.run_steps is None or self.epoch_steps is None:
+            return 0.0
+        return min(1.0, (self.epoch * self.epoch_steps + self.batch) / self.run_steps)
 
     @abstractmethod
     def learn(self, x: Tensor, y: Tensor) -> Info:
@@ -108,7 +122,60 @@ class Loop(ABC, Generic[Info]):
 
     def _mine(self, x: Tensor, y: Tensor) -> Pair:
         """What of a checked mini-batch ``learn`` is given: all of it, unless processes share it."""
-        return x, y
+        return (x, y) if self.team is None else (x[self.team.part(len(x))], y)
+
+    def fit(
+        self,
+        train: Pair | Iterable[Pair],
+        *,
+        epochs: int,
+        validation: Pair | None = None,
+        batch_size: int | None = 128,
+        evaluate_every: int = 1,
+        callbacks: Sequence[Callback] = (),
+        augment: Augmentation | None = None,
+    ) -> list[EpochRecord]:
+        """Train until ``epochs`` epochs are done in all, and return the history.
+
+        ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
+        as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
+        again continues, in mid-epoch if need be: an iterable is gone through anew up to there. Thresholds that no data
+        have balanced yet are started from training samples, or the first mini-batch of an iterable. ``compile="auto"``
+        does not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to
+        keep what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
+        ``augment`` changes the images of every mini-batch at random, and is for tensors only.
+        Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
+        A ``DivergenceWarning`` says if the network ends worse than a constant on its own training data, or has lost
+        much of what it had learnt. Baselines take tensors only, and give no warning.
+        """
+        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
+        if augment is not None and not isinstance(train, tuple):
+            raise ValueError("augment is for a pair (x, y) of tensors: an iterable must change its mini-batches itself")
+        source: Source
+        if isinstance(train, tuple):
+            part = None if self.team is None else self.team.part
+            source = Batches(*self._checked(*train), batch_size, part, augment)
+        else:
+            source = Recent(train)
+        held_out = None if validation is None else self._checked(*validation)
+        sample = train_sample(source.x, source.y) if isinstance(source, Batches) else None
+        self._prepare(source, sample, epochs, evaluate_every)
+        trains = self.epoch < epochs
+        history = self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
+        if trains:
+            self._finish(source, sample)
+        return history
+
+    @abstractmethod
+    def _prepare(self, source: Source, sample: Pair | None, epochs: int, evaluate_every: int) -> None:
+        """Before the first mini-batch of a call of ``fit``; ``sample`` is what training errors are measured on."""
+
+    def _finish(self, source: Source, sample: Pair | None) -> None:
+        """After the last, if there was one."""
+
+    def _leave(self) -> None:
+        """However a fit has ended: single steps after it belong to no schedule."""
+        self.epoch_steps = self.run_steps = None
 
     def _fit(
         self,
@@ -122,23 +189,28 @@ class Loop(ABC, Generic[Info]):
         """Go on until ``epochs`` epochs are done in all; errors are measured on ``sample`` and ``validation`` after
         every ``evaluate_every``-th and the last."""
         self.stop = False
-        for callback in callbacks:
-            callback.on_fit_begin(self)
-        while self.epoch < epochs and not self.stop:
-            self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
+        try:
+            if isinstance(source, Batches):
+                self.epoch_steps, self.run_steps = len(source), epochs * len(source)
             for callback in callbacks:
-                callback.on_epoch_begin(self)
-            for info in self._rest_of_epoch(source):
+                callback.on_fit_begin(self)
+            while self.epoch < epochs and not self.stop:
+                self.measures = (self.epoch + 1) % evaluate_every == 0 or self.epoch + 1 == epochs
                 for callback in callbacks:
-                    callback.on_step(self, info)
-                if self.stop:
-                    break
-            else:
-                self._end_epoch(*((sample, validation) if self.measures else (None, None)))
-                for callback in callbacks:
-                    callback.on_epoch(self, self.history[-1])
-        for callback in callbacks:
-            callback.on_fit_end(self)
+                    callback.on_epoch_begin(self)
+                for info in self._rest_of_epoch(source):
+                    for callback in callbacks:
+                        callback.on_step(self, info)
+                    if self.stop:
+                        break
+                else:
+                    self._end_epoch(*((sample, validation) if self.measures else (None, None)))
+                    for callback in callbacks:
+                        callback.on_epoch(self, self.history[-1])
+            for callback in callbacks:
+                callback.on_fit_end(self)
+        finally:
+            self._leave()
         return self.history
 
     def _rest_of_epoch(self, source: Source) -> Iterator[Info]:

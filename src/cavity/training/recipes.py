@@ -59,7 +59,7 @@ PAPER = Recipe("paper", "bp", "binary", hidden=(501, 501), epochs=30, usual_batc
 ANNEALED = replace(PAPER, name="annealed", algorithm="mf")
 #: Where the numbers of an update come from.
 RECIPES = {"annealed": "the messages choose the rate, which is annealed", "paper": "the constants of the paper"}
-#: Two mini-batches an epoch are enough: steps of natural-gradient ascent are few and large.
+#: Two to four mini-batches an epoch are enough: steps of natural-gradient ascent are few and large.
 TABLES = Recipe(
     "tables",
     "mf",
@@ -67,11 +67,13 @@ TABLES = Recipe(
     hidden=(201,),
     activation="relu",
     epochs=20,
-    usual_batch=1024,
+    usual_batch=256,
+    largest_batch=1024,
     fewest_steps=2,
+    many_steps=4,
 )
 #: Regression needs more steps: a mean is never right enough.
-NUMBERS = replace(TABLES, name="numbers", fewest_steps=4)
+NUMBERS = replace(TABLES, name="numbers", usual_batch=1024, fewest_steps=4)
 #: Streams, of which every sample is seen once, need smaller ones, and so do weights that become certain.
 STREAMS = replace(TABLES, name="streams", usual_batch=32, largest_batch=128, fewest_steps=16, many_steps=400)
 #: Data sets for which the paper's network is too large.

@@ -12,7 +12,7 @@ from cavity.core.couplings import Conv2d
 from cavity.core.floors import VARIANCE_FLOOR
 from cavity.core.network import Network
 from cavity.core.state import Focusing, Site
-from cavity.training.loop import Pair
+from cavity.training.batches import Pair
 from cavity.training.plans import CONSTANT, Annealed, Given, Plan, Remembering
 from cavity.training.recipes import PAPER
 from cavity.training.schedules import SCHEDULES, Function

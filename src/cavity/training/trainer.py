@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -17,20 +15,17 @@ from cavity.analysis import landscape, metrics
 from cavity.analysis.metrics import EpochRecord, is_number
 from cavity.core.algorithms import ALGORITHMS, Algorithm
 from cavity.core.couplings.base import check_sizes
-from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network
 from cavity.core.pasp import Method, State, StepInfo, update
 from cavity.core.state import Rule
 from cavity.engine import allocation
 from cavity.engine.choosing import Accuracy
 from cavity.engine.compiling import Mode, checked_mode, kernels, pays
-from cavity.engine.distributed import Team, digest_of, join
+from cavity.engine.distributed import digest_of, join
 from cavity.engine.runner import Runner
 from cavity.training.agreement import facts
-from cavity.training.augmentation import Augmentation
-from cavity.training.batches import Batches
-from cavity.training.callbacks import Callback
-from cavity.training.loop import Loop, Pair, require_count
+from cavity.training.batches import Batches, Pair, Recent
+from cavity.training.loop import Loop, require_count
 from cavity.training.plans import Given, Place
 from cavity.training.schedules import Function
 from cavity.training.settings import (
@@ -44,15 +39,8 @@ from cavity.training.settings import (
     sites_of,
 )
 from cavity.training.summary import summary
-from cavity.training.watch import DivergenceWarning, Level, Recent, levels, trouble
-
-Data = Pair | Iterable[Pair]
-
-
-class NonFiniteField(FloatingPointError):
-    """A field became NaN or infinite; the network still holds the state before that step.
-
-    Devices other than the CPU are asked at the end of an epoch of ``fit``; until then the network does not change."""
+from cavity.training.watch import DivergenceWarning, Level, levels, remedy, trouble
+from cavity.training.writing import raise_non_finite, write
 
 
 class Trainer(Loop[StepInfo]):
@@ -131,8 +119,7 @@ class Trainer(Loop[StepInfo]):
         self.focusing = checked_focusing(focusing, net)
         #: Internal reinforcement r of each layer, where annealing has brought it.
         self.reinforcement = per_layer("reinforcement", reinforcement, layers, "in [0, 1]", lambda v: 0 <= v <= 1)
-        #: The processes that train together, None where this is the only one.
-        self.team: Team | None = join() if distributed else None
+        self.team = join() if distributed else None
         self.compile = checked_mode(compile)
         self.runner = Runner(layers, accuracy, self.team)
         self.runner.kernels = kernels(compile is True and self._can_fuse())
@@ -141,9 +128,6 @@ class Trainer(Loop[StepInfo]):
         #: Of the unfinished epoch: entries that needed a floor or the bound, and all that might have.
         self._clamped: Tensor | int = 0
         self._entries = 0
-        #: Mini-batches of the whole run and of an epoch, where ``fit`` knows them.
-        self._run_steps: int | None = None
-        self._epoch_steps: int | None = None
         #: Whether ``fit`` warns where training has diverged (``training/watch.py``), and where in the history the
         #: records of its present data begin.
         self.watch, self._since = True, 0
@@ -157,10 +141,7 @@ class Trainer(Loop[StepInfo]):
 
     def place(self, batch_size: int) -> Place:
         """Where in its run the next step is."""
-        if self._run_steps is None or self._epoch_steps is None:
-            return Place(0.0, None, self._epoch_steps, batch_size)
-        done = self.epoch * self._epoch_steps + self.batch
-        return Place(min(1.0, done / self._run_steps), self._run_steps, self._epoch_steps, batch_size)
+        return Place(self.fraction, self.run_steps, self.epoch_steps, batch_size)
 
     def rules(self, place: Place) -> list[Rule]:
         """The numbers of each layer's update at that place; internal reinforcement is the state's."""
@@ -178,9 +159,6 @@ class Trainer(Loop[StepInfo]):
         self.runner.go_back(runner)
         self.reinforcement, self._failed, self._clamped, self._entries = counted
 
-    def _mine(self, x: Tensor, y: Tensor) -> Pair:
-        return (x, y) if self.team is None else (x[self.team.part(len(x))], y)
-
     def learn(self, x: Tensor, y: Tensor) -> StepInfo:
         """Message passing on one checked mini-batch, then write the new posterior. Where several processes train, x are
         the samples of this one and y the labels of all."""
@@ -188,12 +166,12 @@ class Trainer(Loop[StepInfo]):
             if self._unbalanced:
                 self._balance(x)
             x = self.net.prepared(x)
-            self._require_memory(x)
+            self._require_room(x)
             place = self.place(len(y))
             self.net.keep_posterior(self.plan.quenches(place))
             state = State(self.net.states(), self.reinforcement)
             state, info = update(self.method, state, self.rules(place), x, y, self.generator, self.runner)
-            self._write(state, info.largest)
+            self._failed = write(self.net, state, info.largest, self.steps + 1, self._failed)
         self.reinforcement = state.reinforcement
         if self.batch == 0:
             self._clamped, self._entries = 0, 0
@@ -211,7 +189,7 @@ class Trainer(Loop[StepInfo]):
             found = self.team.told(lambda: {name: state[name] for name in state if BEGUN.search(name)})
             self.net.load_state_dict(found, strict=False)
 
-    def _require_memory(self, x: Tensor) -> None:
+    def _require_room(self, x: Tensor) -> None:
         """MemoryError before the messages of every edge fill the memory."""
         algorithm, iterations = self.method.algorithm, self.method.iterations
         numbers = algorithm.numbers_held([part.coupling for part in self.method.parts], len(x), iterations)
@@ -224,98 +202,33 @@ class Trainer(Loop[StepInfo]):
         """A kernel is made for one r; annealing would make another at every step."""
         return self.method.reinforcement_step == 0
 
-    def _write(self, state: State, largest: Tensor) -> None:
-        """Write the new posterior, unless a field is not finite: then the layers keep what they have.
-
-        On the CPU that is an error at once. Another device is not made to wait for the answer: it takes the old state
-        or the new by itself, notes the step, takes nothing more after it, and is asked when the epoch ends.
-        """
-        layers = [part for layer in self.net.weighted() for part in (layer, layer.threshold) if part is not None]
-        posteriors = [part for new in state.layers for part in (new, new.threshold) if part is not None]
-        if largest.device.type == "cpu":
-            self._raise_non_finite([0 if math.isfinite(h) else self.steps + 1 for h in largest.tolist()])
-            for layer, new in zip(layers, posteriors, strict=True):
-                layer.set_state(new.natural, new.moments)
-            return
-        failed = torch.zeros_like(largest) if self._failed is None else self._failed
-        finite, sound = torch.isfinite(largest), failed.sum() == 0
-        self._failed = torch.where(sound & ~finite, self.steps + 1.0, failed)
-        keep = sound & finite.all()
-        for layer, new in zip(layers, posteriors, strict=True):
-            natural = Fields(*_choose(keep, new.natural, layer.natural))
-            layer.set_state(natural, Moments(*_choose(keep, new.moments, layer.moments)))
-
-    def _raise_non_finite(self, steps: Sequence[float]) -> None:
-        """``steps`` is the step in which each layer's field stopped being finite, 0 if it is."""
-        for number, step in enumerate(steps):
-            if step:
-                raise NonFiniteField(
-                    f"the field of layer {number} became non-finite in step {int(step)}; the network holds the state "
-                    "before it. Try rho closer to 1, more damping, or standardised inputs"
-                )
-
-    def fit(
-        self,
-        train: Data,
-        *,
-        epochs: int,
-        validation: Pair | None = None,
-        batch_size: int | None = 128,
-        evaluate_every: int = 1,
-        callbacks: Sequence[Callback] = (),
-        augment: Augmentation | None = None,
-    ) -> list[EpochRecord]:
-        """Train until ``epochs`` epochs are done in all, and return the history.
-
-        ``train`` is a pair (x, y) of tensors, moved to the network's device once, or an iterable of mini-batches such
-        as a DataLoader; ``batch_size=None`` is full-batch mode, else an incomplete last mini-batch is left out. Calling
-        again continues, in mid-epoch if need be: an iterable is gone through anew up to there. Thresholds that no data
-        have balanced yet are started from training samples, or the first mini-batch of an iterable. ``compile="auto"``
-        does not compile for an iterable, whose length it does not know. On glibc, the process's allocator is told to
-        keep what a step frees for the next one (``engine/allocation.py``), unless the environment has tuned it.
-        ``augment`` changes the images of every mini-batch at random, and is for tensors only.
-        Errors are measured after every ``evaluate_every``-th epoch and the last; other records have None there.
-        A ``DivergenceWarning`` says if the network ends worse than a constant on its own training data, or has lost
-        much of what it had learnt.
-        """
-        check_sizes(epochs=epochs, evaluate_every=evaluate_every)
-        if augment is not None and not isinstance(train, tuple):
-            raise ValueError("augment is for a pair (x, y) of tensors: an iterable must change its mini-batches itself")
-        part = None if self.team is None else self.team.part
-        source: Batches | Recent
-        if isinstance(train, tuple):
-            source = Batches(*self._checked(*train), batch_size, part, augment)
-        else:
-            source = Recent(train)
-        held_out = None if validation is None else self._checked(*validation)
-        if self.compile == "auto" and isinstance(source, Batches):
-            weights = sum(layer.field.numel() for layer in self.net.weighted())
-            samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
-            self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
-        allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
-        sample = metrics.train_sample(source.x, source.y) if isinstance(source, Batches) else None
+    def _prepare(self, source: Batches | Recent, sample: Pair | None, epochs: int, evaluate_every: int) -> None:
+        self._tune(source, epochs)
         require_visible(sample)
-        trains = self.epoch < epochs
-        if trains:
+        if self.epoch < epochs:
             self._note(sample)
         self._unbalanced = not self.net.balanced
         if self._unbalanced and isinstance(source, Batches):
             self._balance(metrics.train_sample(source.x, source.y, BALANCE_SAMPLES)[0])
         if self.team is not None:
             self.team.require_same(facts(self, source, epochs, evaluate_every))
-        try:
-            if isinstance(source, Batches):
-                self._epoch_steps, self._run_steps = len(source), epochs * len(source)
-            history = self._fit(source, epochs, evaluate_every, sample, held_out, callbacks)
-        finally:
-            # Single steps after a run belong to no schedule.
-            self._epoch_steps = self._run_steps = None
-            self._unbalanced = False
-        measured = source if isinstance(source, Recent) else sample
-        found = self.trouble(measured) if self.watch and trains else None
+
+    def _tune(self, source: Batches | Recent, epochs: int) -> None:
+        """Compile where the run is long enough to earn it back; have the allocator keep what a step frees."""
+        if self.compile == "auto" and isinstance(source, Batches):
+            weights = sum(layer.field.numel() for layer in self.net.weighted())
+            samples = source.batch_size if self.team is None else -(-source.batch_size // self.team.size)
+            self.runner.kernels = kernels(pays(weights * samples, epochs * len(source)) and self._can_fuse())
+        allocation.keep_freed_pages(max(layer.field.nbytes for layer in self.net.weighted()))
+
+    def _finish(self, source: Batches | Recent, sample: Pair | None) -> None:
+        found = self.trouble(source if isinstance(source, Recent) else sample) if self.watch else None
         if found is not None:
-            warnings.warn(found, DivergenceWarning, stacklevel=2)
-        return history
+            warnings.warn(found, DivergenceWarning, stacklevel=3)
+
+    def _leave(self) -> None:
+        super()._leave()
+        self._unbalanced = False
 
     def _note(self, sample: Pair | None) -> None:
         """Whether these are the data of the call before: errors on others are not to be compared."""
@@ -343,37 +256,31 @@ class Trainer(Loop[StepInfo]):
     @property
     def remedy(self) -> str:
         """What to try where training diverges."""
-        if isinstance(self.plan, Given):
-            return (
-                "Leave rho, damping and rate out, so that the messages choose the step; or try rho closer to 1, "
-                "more damping, a smaller rate or other mini-batches"
-            )
-        return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"
+        return remedy(given=isinstance(self.plan, Given))
 
     def record(self, train: Pair | None, test: Pair | None) -> EpochRecord:
         if self._failed is not None:
             failed, self._failed = self._failed.tolist(), None
-            self._raise_non_finite(failed)
+            raise_non_finite(failed)
         measured = partial(self._measure, train, test)
         return measured() if self.team is None else self.team.told(measured)
 
     @torch.no_grad()
     def _measure(self, train: Pair | None, test: Pair | None) -> EpochRecord:
-        on_train = None if train is None else metrics.measure(self.net, *train)
-        on_test = None if test is None else metrics.measure(self.net, *test)
+        found = {part: pair and metrics.measure(self.net, *pair) for part, pair in (("train", train), ("test", test))}
+        errors: dict[str, Any] = {
+            f"{part}_{name}": getattr(measured, name, None)
+            for part, measured in found.items()
+            for name in ("error", "error_bayes", "nll")
+        }
         return EpochRecord(
             epoch=self.epoch,
-            train_error=None if on_train is None else on_train.error,
-            test_error=None if on_test is None else on_test.error,
-            train_error_bayes=None if on_train is None else on_train.error_bayes,
-            test_error_bayes=None if on_test is None else on_test.error_bayes,
-            test_nll=None if on_test is None else on_test.nll,
-            test_ece=None if on_test is None else on_test.ece,
+            **errors,
+            test_ece=getattr(found["test"], "ece", None),
             seconds=self.seconds,
             polarization=landscape.polarization(self.net).tolist(),
             overlap=landscape.overlap(self.net).tolist(),
             clamped=int(self._clamped) / self._entries if self._entries else None,
-            train_nll=None if on_train is None else on_train.nll,
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -409,11 +316,3 @@ class Trainer(Loop[StepInfo]):
 BEGUN = re.compile(r"^front\.|\.threshold\.")
 #: Training samples from which thresholds are started.
 BALANCE_SAMPLES = 512
-
-
-def _choose(
-    keep: Tensor, new: tuple[Tensor, Tensor | None], old: tuple[Tensor, Tensor | None]
-) -> tuple[Tensor, Tensor | None]:
-    """``new`` where the 0-dimensional ``keep`` is true, else ``old``, decided on the device."""
-    second = None if new[1] is None or old[1] is None else torch.where(keep, new[1], old[1])
-    return torch.where(keep, new[0], old[0]), second

@@ -13,15 +13,12 @@ records, so that a run that was stopped and resumed is judged as one that was no
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cavity.analysis.metrics import TRAIN_SAMPLES, Constant
+from cavity.analysis.metrics import BestConstant
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from cavity.analysis.metrics import EpochRecord
 
 #: What ℓ may be above that of a constant, however many samples there are: a fraction of wrong answers, or of the
@@ -55,7 +52,7 @@ def levels(records: Iterable[EpochRecord]) -> list[Level]:
 
 
 def trouble(
-    constant: Constant, samples: float, reached: Sequence[Level], lead: str = "training has diverged"
+    constant: BestConstant, samples: float, reached: Sequence[Level], lead: str = "training has diverged"
 ) -> str | None:
     """What is wrong with a network that has ``reached`` these levels on ``samples`` training samples, in a sentence
     that begins with ``lead`` unless the posterior is sound; None: nothing."""
@@ -85,31 +82,21 @@ def trouble(
     return None
 
 
-def _loss(constant: Constant, error: float) -> float:
+def _loss(constant: BestConstant, error: float) -> float:
     # A product overflows to infinity, a power to an error.
     relative = error / constant.error if constant.real else 0.0
     return relative * relative if constant.real else error / 100
 
 
-def _words(constant: Constant, error: float) -> str:
+def _words(constant: BestConstant, error: float) -> str:
     return f"{error:.3g}" if constant.real else f"{error:.1f} %"
 
 
-Pair = tuple["Tensor", "Tensor"]
-
-
-class Recent(Iterable[Pair]):
-    """Hands mini-batches on and keeps the last of them, about as many samples as training errors are measured on."""
-
-    def __init__(self, batches: Iterable[Pair]) -> None:
-        self.batches = batches
-        self.kept: deque[Pair] = deque()
-        self._samples = 0
-
-    def __iter__(self) -> Iterator[Pair]:
-        for x, y in self.batches:
-            self.kept.append((x, y))
-            self._samples += len(x)
-            while self._samples - len(self.kept[0][0]) >= TRAIN_SAMPLES:
-                self._samples -= len(self.kept.popleft()[0])
-            yield x, y
+def remedy(given: bool) -> str:
+    """What to try where training diverges, with numbers of the update that were given or not."""
+    if given:
+        return (
+            "Leave rho, damping and rate out, so that the messages choose the step; or try rho closer to 1, "
+            "more damping, a smaller rate or other mini-batches"
+        )
+    return "Try standardised inputs, other mini-batches, or another kind of weights, activation or algorithm"

@@ -8,6 +8,7 @@ the work takes, and what it was before is the most.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,28 +16,33 @@ from cavity.util.regular import read_regular
 
 #: Products of a number and a weight in one call, below which a second thread costs more than it brings.
 WORTH_A_THREAD = 3e7
+#: How often is looked at what is running, and after how many seconds again.
+LOOKS, BETWEEN_LOOKS = 3, 1e-3
 
 
 def free_processors() -> int:
-    """Processors that this process may use and no other runs on now, one at least. Where the system does not say what
-    is running, those it may use."""
+    """Processors that this process may use and no other keeps busy, one at least: the most of a few looks, because what
+    runs for a moment is no company. Where the system does not say what is running, those it may use."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    try:
-        running = int(read_regular("/proc/loadavg").split()[3].partition(b"/")[0])
-    except (OSError, ValueError, IndexError):
-        return mine
+    running = mine
+    for look in range(LOOKS):
+        time.sleep(BETWEEN_LOOKS if look else 0)
+        try:
+            running = min(running, int(read_regular("/proc/loadavg").split()[3].partition(b"/")[0]))
+        except (OSError, ValueError, IndexError):
+            return mine
     # This process is one of those that run.
     return max(1, mine - (running - 1))
 
 
 def threads_for(products: float, most: int, free: int) -> int:
-    """Threads for calls of so many ``products``, of ``most`` allowed and ``free`` processors."""
+    """Threads for calls of that many ``products``, of ``most`` allowed and ``free`` processors."""
     return max(1, min(most, free, 1 + int(products / WORTH_A_THREAD)))
 
 
 @contextmanager
 def suited(products: float) -> Iterator[None]:
-    """Gives torch as many threads as calls of so many ``products`` are worth; afterwards it has those it had."""
+    """Gives torch as many threads as calls of that many ``products`` are worth; afterwards it has those it had."""
     import torch
 
     before = torch.get_num_threads()

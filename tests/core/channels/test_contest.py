@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import cavity
+from cavity.core.channels import contest
 from cavity.core.channels.contest import contest_response
 from cavity.core.channels.winner import winner_response
 from cavity.core.messages import Preactivation
@@ -58,6 +59,16 @@ def test_extremes_are_finite():
     labels, pre = problems(10, 1e3, 1e4)
     found = contest_response(labels, Preactivation(pre.mean.float(), pre.variance.float()))
     assert all(bool(torch.isfinite(part).all()) for part in found)
+
+
+def test_both_libraries_give_the_same(monkeypatch):
+    labels, pre = problems(10, 3.0, 4.0)
+    found = []
+    for few in (0, pre.mean.numel()):
+        monkeypatch.setattr(contest, "FEW", few)
+        found.append(contest_response(labels, pre))
+    for tensors, arrays in zip(*found, strict=True):
+        torch.testing.assert_close(tensors, arrays, rtol=1e-9, atol=1e-12)
 
 
 def test_it_can_be_compiled_whole():

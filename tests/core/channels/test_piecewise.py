@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from cavity.core import channels
+from cavity.core.channels import relu
 from cavity.core.messages import Fields, Preactivation
 
 from .cases import CASES, NOISE, piecewise_case, run_activation
@@ -125,3 +126,16 @@ def test_compiled_code_is_one_graph_and_as_accurate() -> None:
         allowed = 1e-4 * expected.abs() + 1e-30
         lost, lost_by_eager = (((got.double() - expected).abs() > allowed).sum() for got in (theirs, ours))
         assert lost <= lost_by_eager + 4
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-12)])
+def test_rectified_units_are_the_same_in_both_libraries(dtype, tolerance, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    omega, B, V, A = (torch.randn(500, generator=generator, dtype=dtype) * 3 for _ in range(4))
+    pre, message = Preactivation(omega, V.abs() + 0.01), Fields(B, A)
+    found = []
+    for few in (0, 500):
+        monkeypatch.setattr(relu, "FEW", few)
+        found.append([*relu.ReLU().response(message, pre), *relu.ReLU().moments(None, pre)])
+    for tensors, arrays in zip(*found, strict=True):
+        torch.testing.assert_close(tensors, arrays, rtol=tolerance, atol=tolerance)

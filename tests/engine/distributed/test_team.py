@@ -13,13 +13,13 @@ from cavity.engine.distributed import NEEDED, Team
 @pytest.mark.parametrize("samples", [1, 2, 3, 7, 8, 100])
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_the_shares_are_the_mini_batch(samples, size) -> None:
-    shares = [Team(rank, size).share(samples) for rank in range(size)]
-    taken = [number for share in shares if not share.idle for number in range(samples)[share.part]]
+    portions = [Team(rank, size).portion(samples) for rank in range(size)]
+    taken = [number for portion in portions if not portion.idle for number in range(samples)[portion.part]]
     assert taken == list(range(samples))
-    lengths = {len(range(samples)[share.part]) for share in shares}
+    lengths = {len(range(samples)[portion.part]) for portion in portions}
     assert max(lengths) - min(lengths) <= 1
-    assert sum(share.idle for share in shares) == max(0, size - samples)
-    assert all(share.part == slice(0, 1) for share in shares if share.idle)
+    assert sum(portion.idle for portion in portions) == max(0, size - samples)
+    assert all(portion.part == slice(0, 1) for portion in portions if portion.idle)
 
 
 def test_noise_is_drawn_for_all_samples_whoever_has_them() -> None:
@@ -27,11 +27,11 @@ def test_noise_is_drawn_for_all_samples_whoever_has_them() -> None:
     pre = [torch.randn(5, 3), torch.ones(5, 3)]
     whole = output.target(y, cavity.core.messages.Preactivation(*pre), torch.Generator().manual_seed(3))
     for rank in range(2):
-        share = Team(rank, 2).share(5)
-        mine = cavity.core.messages.Preactivation(*(tensor[share.part] for tensor in pre))
-        part = share.target(output, y, mine, torch.Generator().manual_seed(3))
-        assert torch.equal(part.labels, y[share.part])
-        assert torch.equal(part.noise, whole.noise[share.part])
+        portion = Team(rank, 2).portion(5)
+        mine = cavity.core.messages.Preactivation(*(tensor[portion.part] for tensor in pre))
+        part = portion.target(output, y, mine, torch.Generator().manual_seed(3))
+        assert torch.equal(part.labels, y[portion.part])
+        assert torch.equal(part.noise, whole.noise[portion.part])
 
 
 def test_without_torchrun_it_is_an_error(monkeypatch) -> None:
@@ -47,4 +47,4 @@ def test_a_transport_that_fails_is_a_lost_process(monkeypatch) -> None:
 
     monkeypatch.setattr("torch.distributed.all_reduce", fail)
     with pytest.raises(ConnectionError, match="process 1 of 2 lost contact"):
-        Team(1, 2).share(4).add(Fields(torch.zeros(2, 2), None))
+        Team(1, 2).portion(4).add(Fields(torch.zeros(2, 2), None))

@@ -12,7 +12,7 @@ from cavity.data import load
 from cavity.studies.bench import timing
 from cavity.studies.bench.contenders import NEED_COMPILER, build, names
 from cavity.studies.bench.idiomatic import IdiomaticBinaryNet, IdiomaticTrainer
-from cavity.studies.bench.timing import best_of_turns, measure, ratio, train_seconds
+from cavity.studies.bench.timing import best_of_turns, ratio, time_contenders, train_seconds
 
 CPU = torch.device("cpu")
 
@@ -74,7 +74,7 @@ def test_the_clock_counts_its_steps_and_nothing_else(name, digits, monkeypatch):
 def test_measure_covers_every_algorithm(digits):
     runnable = [name for name in names() if name not in NEED_COMPILER]
     data = digits.x_train, digits.y_train
-    found = measure(runnable, [64, 11, 10], data, 32, steps=2, repeats=2, seed=0, compile=False)
+    found = time_contenders(runnable, [64, 11, 10], data, 32, steps=2, repeats=2, seed=0, compile=False)
     assert [row.algorithm for row in found] == runnable
     fastest = found[0].seconds_per_step
     for row in found:
@@ -95,7 +95,7 @@ def test_the_turns_that_are_over_are_told():
 def test_too_large_a_batch_is_refused(digits):
     data = digits.x_train[:50], digits.y_train[:50]
     with pytest.raises(ValueError, match="batch size 32 needs at least 64 samples, the data has 50"):
-        measure(["mf"], [64, 11, 10], data, 32, steps=2, repeats=1, seed=0, compile=False)
+        time_contenders(["mf"], [64, 11, 10], data, 32, steps=2, repeats=1, seed=0, compile=False)
 
 
 def test_the_clock_refuses_to_cross_an_epoch(digits):

@@ -101,9 +101,9 @@ def log_evidence(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     sites, size = net.sites, len(x) if batch_size is None else min(len(x), batch_size)
-    if method.name == "mf":
+    if method.bounds_evidence:
         require_noise(sites)
-    require_memory(method, net, size)
+    require_room(method, net, size)
     states, run = prior_states(sites, net.states(), damping), runner(net, compile)
     points, terms = [], []
     for rows, labels in zip(torch.split(net.prepared(x), size), torch.split(y, size), strict=True):
@@ -141,7 +141,7 @@ def runner(net: Network, compile: bool = False) -> Runner:
     return run
 
 
-def require_memory(method: Algorithm, net: Network, samples: int) -> None:
+def require_room(method: Algorithm, net: Network, samples: int) -> None:
     """MemoryError before the messages of every edge fill the memory."""
     couplings = [part.coupling for layer in net.weighted() for part in (layer, layer.threshold) if part is not None]
     numbers = method.numbers_held(couplings, samples, iterations=2)

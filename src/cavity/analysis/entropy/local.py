@@ -23,7 +23,7 @@ from cavity.analysis.entropy.evidence import (
     Unreliable,
     check_numbers,
     checked,
-    require_memory,
+    require_room,
     runner,
 )
 from cavity.core.algorithms import ALGORITHMS, Algorithm
@@ -113,7 +113,7 @@ def local_entropy(
     right = (predicted == y.reshape(predicted.shape)).reshape(len(x), -1).all(dim=1)
     if not bool(right.any()):
         raise ValueError(f"the network gets none of the {len(x)} samples right: every network is a solution")
-    require_memory(method, net, int(right.sum()))
+    require_room(method, net, int(right.sum()))
     walk = _Walk(method, net, net.prepared(x[right]), y[right], iterations, damping, tolerance)
     found: dict[float, tuple[float | None, float]] = {}
     for d in sorted(set(map(float, distances))):
@@ -123,9 +123,15 @@ def local_entropy(
     return LocalEntropy(tuple(map(float, distances)), values, couplings, int(right.sum()), len(x), walk.weights)
 
 
+def counting() -> list[str]:
+    """The algorithms that can count solutions."""
+    return [name for name, one in ALGORITHMS.items() if not one.bounds_evidence]
+
+
 def _check(net: Network, method: Algorithm, distances: Sequence[float]) -> None:
-    if method.name == "mf":
-        raise ValueError("algorithm 'mf' cannot count solutions, its bound is -infinity: use 'bp', 'bpi' or 'amp'")
+    if method.bounds_evidence:
+        able = " or ".join(f"'{name}'" for name in counting())
+        raise ValueError(f"algorithm '{method.name}' cannot count solutions, its bound is -infinity: use {able}")
     others = [layer.prior.name for layer in net.weighted() if not isinstance(layer.prior, Binary)]
     if others:
         raise ValueError(f"a Hamming distance needs binary weights, the network has {others[0]} ones")

@@ -39,6 +39,8 @@ class Algorithm(ABC):
     needs_curvature: ClassVar[bool] = False
     #: The smallest V that the algorithm can stand, in units of what one uncertain weight adds to it.
     variance_floor: ClassVar[float] = 0.0
+    #: Whether its free entropy is a lower bound, which needs noise in every channel and cannot count solutions.
+    bounds_evidence: ClassVar[bool] = False
     #: Whether messages of every edge outlive an iteration, so that later ones cannot use a series.
     keeps_edges: ClassVar[bool] = False
 

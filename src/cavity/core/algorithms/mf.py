@@ -23,6 +23,7 @@ class MF(Algorithm):
     summary: ClassVar[str] = "mean field: no cavities, the cheapest"
     colour: ClassVar[str] = "#2f855a"
     passes: ClassVar[float] = 3.0
+    bounds_evidence: ClassVar[bool] = True
 
     def up(self, site: Site, state: LayerState, inputs: Moments, below: Preactivation | None) -> Tensor:
         return site.coupling.apply(state.moments.mean, inputs.mean)

@@ -106,3 +106,8 @@ class ArgMax(Output):
     def probabilities(self, pre: Preactivation) -> Tensor:
         """P(argmax z = k) by quadrature, whatever the method of training."""
         return class_probabilities(pre)
+
+
+def with_methods() -> list[str]:
+    """The output with each of its methods, as options name it."""
+    return [f"{ArgMax.name}-{method}" for method in get_args(Method)]

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from cavity.core.channels.quadrature import STEP_MARKS, SUPPORT, panels, rows_at_once, step_marks
 from cavity.core.messages import Preactivation
-from cavity.core.special import SQRT_2PI, mills_ratio, select
 
 #: Widths beyond which a class cannot win or lose any more: Q is 1e-9 for float32, and 3e-13 for float64.
 REACH = {torch.float32: 6.0, torch.float64: 7.2}
@@ -47,9 +46,9 @@ def class_probabilities(pre: Preactivation) -> Tensor:
     ways.append((rows_at_once(omega.shape[1], len(STEP_MARKS)), _on_panels))
     way = torch.bucketize(needed, needed.new_tensor(POINTS))
     result = torch.empty_like(omega)
-    for number, (at_once, integral) in enumerate(ways):
-        here = (way == number).nonzero().squeeze(1)
-        for chunk in torch.split(here, at_once) if len(here) else ():
+    for number in sorted(set(way.tolist())):
+        at_once, integral = ways[number]
+        for chunk in torch.split((way == number).nonzero().squeeze(1), at_once):
             result[chunk] = integral(omega[chunk], pre.variance[chunk]).to(dtype)
     return result
 
@@ -82,16 +81,13 @@ def _on_panels(omega: Tensor, V: Tensor) -> Tensor:
 def _integral(above: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor:
     """Sums over nodes, node less ω_k (samples, nodes, classes); constant factors go when rows are made to sum to 1."""
     a = above / s.unsqueeze(1)
-    N = torch.exp(-0.5 * a.square())
-    tail = mills_ratio(a.abs()).mul_(N).mul_(1 / SQRT_2PI)
-    phi = select(a < 0, tail, 1 - tail)
-    p = (N * _all_but_one(phi) * weight).sum(dim=1) / s
+    p = (torch.exp(-0.5 * a.square()) * _all_but_one(torch.special.ndtr(a)) * weight).sum(dim=1) / s
     return p / p.sum(dim=1, keepdim=True)
 
 
 def _all_but_one(phi: Tensor) -> Tensor:
     """Π_{j≠k} φ_j along the last axis, without a division."""
     one = torch.ones_like(phi[..., :1])
-    before = torch.cumprod(torch.cat([one, phi[..., :-1]], dim=-1), dim=-1)
-    after = torch.cumprod(torch.cat([one, phi.flip(-1)[..., :-1]], dim=-1), dim=-1).flip(-1)
-    return before * after
+    both = torch.stack([torch.cat([one, phi[..., :-1]], dim=-1), torch.cat([one, phi[..., 1:].flip(-1)], dim=-1)])
+    before, after = torch.cumprod(both, dim=-1).unbind()
+    return before * after.flip(-1)

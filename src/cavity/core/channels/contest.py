@@ -12,134 +12,183 @@ terms of the posterior p
 (integration by parts; all terms of a covariance have one sign, and neither needs K'). Large squares never meet: with
 a = a⁰ + τ, a⁰ at the mode, log Φ(a) − log Φ(a⁰) less its tangent part a⁰₋τ is ℓ(a) − ℓ(a⁰) plus
 −½τ² + ½a₊² where a⁰ < 0, −½a₋² elsewhere, ℓ(a) = log Φ(a) + ½a₋²; the tangents are summed once a sample.
+
+All of it is some two hundred operations, which NumPy does in half the time or less. The functions are written for both
+libraries: PyTorch compiles them, and runs them on other devices and on many numbers.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cavity.core.channels.winner import WinnerResponse, one_hot
+from cavity.core.floors import can_be_seen
 from cavity.core.messages import Preactivation
-from cavity.core.special import SQRT_2PI, mills_ratio, select
+from cavity.core.special import SQRT_2PI, Array, indicator, kept, library, mills_ratio, negative, pick
 
 #: Nodes, and the largest |u|.
 NODES, REACH = 20, 1.5
 #: Nats below the mode at the left and right end. To the left lies what a sure winner's g is made of.
 DEPTH = 12.0, 10.0
-#: Newton steps to the mode and to the ends.
-MODE_STEPS, END_STEPS = 3, 2
+#: Newton steps to the mode, where there are more classes than so many: the largest of the modes against one rival is
+#: the further from it the more rivals there are.
+MODE_STEPS = (0, 5, 10)
 #: No rival narrower than this part of V_*: its cliff would fall between two nodes.
 NARROWEST = 0.05
 INV_SQRT_2PI = 1 / SQRT_2PI
+#: Up to so many numbers ω NumPy is used.
+FEW = 16384
 
 
-def tail(a: Tensor) -> tuple[Tensor, Tensor]:
+def tail(a: Array) -> tuple[Array, Array]:
     """e^{½a₋²} Φ(a), which never underflows, and N(a)/Φ(a)."""
-    R, N, negative = mills_ratio(a.abs()), torch.exp(-0.5 * a * a) * INV_SQRT_2PI, a < 0
-    scaled = select(negative, R * INV_SQRT_2PI, 1 - N * R)
-    return scaled, select(negative, INV_SQRT_2PI, N) / scaled
+    xp, right = library(a), negative(-a)
+    above = kept(right, a)
+    falls = xp.exp(above * above * -0.5) * INV_SQRT_2PI
+    # NR on the left, and 1 − NR on the right, where NR is at most ½.
+    scaled = xp.abs(indicator(right, a) - falls * mills_ratio(xp.abs(a)))
+    return scaled, falls / scaled
 
 
 class Rivals(NamedTuple):
     """The integrand around z = origin, measured from ω_*: a⁰, e^{ℓ(a⁰)} and 1/√V_k (classes, samples), 0 for the
     winner; 1/V_*, the origin and the slope of the tangents (samples,)."""
 
-    a0: Tensor
-    scaled: Tensor
-    inverse: Tensor
-    precision: Tensor
-    origin: Tensor
-    tangent: Tensor
+    a0: Array
+    scaled: Array
+    inverse: Array
+    precision: Array
+    origin: Array
+    tangent: Array
 
-    def rise(self, t: Tensor) -> tuple[Tensor, Tensor]:
+    def rise(self, t: Array) -> tuple[Array, Array]:
         """log p(origin + t) − log p(origin), (points, samples), and h (classes, points, samples)."""
-        a0, inverse = self.a0.unsqueeze(1), self.inverse.unsqueeze(1)
+        xp = library(t)
+        a0, inverse, scaled0 = self.a0[:, None], self.inverse[:, None], self.scaled[:, None]
         tau = t * inverse
         a = a0 + tau
         scaled, hazard = tail(a)
-        squares = select(a0 < 0, 0.5 * a.clamp_min(0).square() - 0.5 * tau * tau, -0.5 * a.clamp_max(0).square())
-        steps = (squares + torch.log(scaled / self.scaled.unsqueeze(1))).sum(dim=0)
+        left = kept(negative(a), a)
+        right = a - left
+        squares = pick(negative(a0), right * right - tau * tau, -left * left)
+        steps = (0.5 * squares + xp.log(scaled / scaled0)).sum(axis=0)
         return steps + t * (self.tangent - 0.5 * t * self.precision), hazard * inverse
 
 
-def mode(c: Tensor, inverse: Tensor, V_winner: Tensor, V: Tensor) -> Tensor:
+def mode(c: Array, inverse: Array, V_winner: Array, V: Array) -> Array:
     """z − ω_* (samples,) where p is largest, from the largest of the modes against one rival."""
-    precision = 1 / V_winner
-    z = (c * V_winner / (V + V_winner)).amax(dim=0).clamp_min(0)
-    for _ in range(MODE_STEPS):
+    precision, square = 1 / V_winner, inverse * inverse
+    z = _largest(c * V_winner / (V + V_winner)).clip(min=0)
+    for _ in range(sum(len(c) > classes for classes in MODE_STEPS)):
         a = (z - c) * inverse
         hazard = tail(a)[1]
-        slope = (hazard * inverse).sum(dim=0) - z * precision
-        bend = (hazard * (hazard + a) * inverse * inverse).sum(dim=0) + precision
+        slope = (hazard * inverse).sum(axis=0) - z * precision
+        bend = (hazard * (hazard + a) * square).sum(axis=0) + precision
         z = z + slope / bend
     return z
 
 
-def rivals(winner: Tensor, omega: Tensor, V: Tensor) -> tuple[Rivals, Tensor]:
-    """The problem of each sample, and V_* (samples,); ω, V and which class is the winner are (classes, samples)."""
-    of_winner = select(winner, omega, 0.0).sum(dim=0)
-    c, V_winner = omega - of_winner, select(winner, V, 0.0).sum(dim=0)
-    V = torch.maximum(V, NARROWEST * V_winner)
-    inverse = torch.rsqrt(V).masked_fill(winner, 0.0)
+def rivals(winner: Array, omega: Array, V: Array) -> tuple[Rivals, Array]:
+    """The problem of each sample, and V_* (samples,); ω, V and the winner, which is 1, are (classes, samples)."""
+    xp = library(omega)
+    c, V_winner = omega - (omega * winner).sum(axis=0), (V * winner).sum(axis=0)
+    V = xp.maximum(V, NARROWEST * V_winner)
+    inverse = (1 - winner) / xp.sqrt(V)
     z, precision = mode(c, inverse, V_winner, V), 1 / V_winner
     a0 = (z - c) * inverse
-    tangent = -z * precision - (a0.clamp_max(0) * inverse).sum(dim=0)
+    tangent = -z * precision - (a0.clip(max=0) * inverse).sum(axis=0)
     return Rivals(a0, tail(a0)[0], inverse, precision, z, tangent), V_winner
 
 
-def ends(f: Rivals, winner: Tensor, V_winner: Tensor) -> Tensor:
-    """Distances from the mode (2, samples) beyond which p is negligible: bounds, then Newton's rule from outside."""
-    depth = torch.tensor(DEPTH, dtype=f.a0.dtype, device=f.a0.device).unsqueeze(1)
-    reach = math.sqrt(2 * DEPTH[0])
+def ends(f: Rivals, V_winner: Array) -> Array:
+    """Distances from the mode (2, samples) beyond which p is negligible: bounds, then a Newton step from outside."""
+    xp, reach = library(V_winner), math.sqrt(2 * DEPTH[0])
     below = f.a0 < 0
-    bend = f.precision + (f.inverse.square() * below).sum(dim=0)
-    cliffs = select(below | winner, -math.inf, -(f.a0 + reach) / f.inverse.clamp_min(1e-30))
-    left = torch.maximum(-reach / torch.sqrt(bend), cliffs.amax(dim=0))
-    t = torch.stack([left, torch.sqrt(2 * DEPTH[1] * V_winner)])
-    for _ in range(END_STEPS):
-        level, h = f.rise(t)
-        nearer = t - (level + depth) / (h.sum(dim=0) - (f.origin + t) * f.precision)
-        inside = (level < -depth) & (nearer * t > 0) & (nearer.abs() < t.abs())
-        t = select(inside, nearer, t)
-    return t
+    bend = f.precision + (f.inverse * f.inverse * below).sum(axis=0)
+    # A class that ends nothing, the winner too, is infinitely far.
+    cliffs = xp.where(below | (f.inverse == 0), -math.inf, -(f.a0 + reach) / f.inverse.clip(min=1e-30))
+    left = xp.maximum(-reach / xp.sqrt(bend), _largest(cliffs))
+    t = xp.stack([left, xp.sqrt(2 * DEPTH[1] * V_winner)])
+    level, h = f.rise(t)
+    level = level + constants(t)[0]
+    nearer = t - level / (h.sum(axis=0) - (f.origin + t) * f.precision)
+    return xp.where((level < 0) & (nearer * t > 0) & (xp.abs(nearer) < xp.abs(t)), nearer, t)
 
 
-def nodes(t: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes between the ends t (2, samples) as distances from the mode, and log dz of each: (NODES, samples)."""
+#: What arrays are multiplied with: the depths, e^u and e^{−u} at the nodes of u.
+_U = [REACH * (2 * number / (NODES - 1) - 1) for number in range(NODES)]
+CONSTANTS = DEPTH, tuple(map(math.exp, _U)), tuple(math.exp(-u) for u in _U)
+
+
+def constants(like: Array) -> list[Array]:
+    """CONSTANTS as arrays of that kind, one column each."""
+    if isinstance(like, np.ndarray):
+        return _numpy_constants(like.dtype)
+    return [like.new_tensor(part).unsqueeze(1) for part in CONSTANTS]
+
+
+@lru_cache
+def _numpy_constants(dtype: Any) -> list[Array]:
+    return [np.array(part, dtype)[:, None] for part in CONSTANTS]
+
+
+def _largest(x: Array) -> Array:
+    """Along the first axis."""
+    return x.max(axis=0) if isinstance(x, np.ndarray) else x.amax(dim=0)
+
+
+def nodes(t: Array) -> tuple[Array, Array]:
+    """Nodes between the ends t (2, samples) as distances from the mode, and dz of each: (NODES, samples)."""
     p, q = math.exp(REACH) - 1, 1 - math.exp(-REACH)
-    left, right = -t[0], t[1]
+    xp, left, right = library(t), -t[0], t[1]
     tiny = 1e-3 * (left + right)
-    alpha = torch.maximum((right * p - left * q) / (p * p - q * q), tiny)
-    beta = torch.maximum((left * p - right * q) / (p * p - q * q), tiny)
-    u = torch.linspace(-REACH, REACH, NODES, dtype=t.dtype, device=t.device).unsqueeze(1)
-    up, down = torch.exp(u), torch.exp(-u)
-    return alpha * (up - 1) + beta * (1 - down), torch.log((alpha * up + beta * down) * (2 * REACH / (NODES - 1)))
+    alpha = xp.maximum((right * p - left * q) / (p * p - q * q), tiny)
+    beta = xp.maximum((left * p - right * q) / (p * p - q * q), tiny)
+    _, up, down = constants(t)
+    rising, falling = alpha * up, beta * down
+    return rising - falling + (beta - alpha), (rising + falling) * (2 * REACH / (NODES - 1))
+
+
+def contest(winner: Array, omega: Array, V: Array) -> tuple[Array, Array, Array]:
+    """log Z (samples,), g and Γ (classes, samples) for ω, V and the winner, which is 1, (classes, samples).
+
+    Samples are the last axis: there are enough of them to fill a vector of numbers, unlike classes."""
+    xp = library(omega)
+    f, V_winner = rivals(winner, omega, V)
+    t, dz = nodes(ends(f, V_winner))
+    log_p, h = f.rise(t)
+    highest = _largest(log_p)
+    p = xp.exp(log_p - highest) * dz
+    total = p.sum(axis=0)
+    p = p / total
+    mean = (p * h).sum(axis=1)
+    S, S_mean = h.sum(axis=0), mean.sum(axis=0)
+    dS, moved = S - S_mean, (t - (p * t).sum(axis=0)) * f.precision
+    dh = h - mean[:, None]
+    # The winner has h = 0.
+    losers = -((p * dh) * (moved - dS + dh)).sum(axis=1)
+    own = -(p * dS * moved).sum(axis=0)
+    left = f.a0.clip(max=0)
+    at_mode = ((xp.log(f.scaled) - 0.5 * left * left) * (1 - winner)).sum(axis=0)
+    peak = at_mode - 0.5 * (f.origin * f.origin * f.precision + xp.log(2 * math.pi * V_winner))
+    return peak + highest + xp.log(total), winner * S_mean - mean, winner * own + losers
 
 
 def contest_response(labels: Tensor, pre: Preactivation) -> WinnerResponse:
     """log Z and its derivatives for winners ``labels`` (samples,), ω and V (samples, classes), in float32: within 1e-3
-    of the largest entry while the variances of a sample are within a factor of 16.
-
-    Inside, samples are the last axis: there are enough of them to fill a vector of numbers, unlike classes."""
+    of the largest entry while the variances of a sample are within a factor of 16."""
     omega, V = pre.mean.T, pre.variance.T
-    winner = one_hot(labels, len(omega)).T
-    f, V_winner = rivals(winner, omega, V)
-    t, log_dz = nodes(ends(f, winner, V_winner))
-    log_p, h = f.rise(t)
-    log_p = log_p + log_dz
-    total = torch.logsumexp(log_p, dim=0)
-    p = torch.exp(log_p - total)
-    mean = (p * h).sum(dim=1)
-    S, S_mean = h.sum(dim=0), mean.sum(dim=0)
-    dS, dz = S - S_mean, (t - (p * t).sum(dim=0)) * f.precision
-    dh = h - mean.unsqueeze(1)
-    losers = -((p * dh) * (dz - dS + dh)).sum(dim=1)
-    own = -(p * dS * dz).sum(dim=0)
-    at_mode = (torch.log(f.scaled) - 0.5 * f.a0.clamp_max(0).square()).masked_fill(winner, 0.0).sum(dim=0)
-    peak = at_mode - 0.5 * (f.origin.square() * f.precision + torch.log(2 * math.pi * V_winner))
-    g, gamma = select(winner, S_mean, -mean), select(winner, own, losers)
-    return WinnerResponse(peak + total, g.T, gamma.T)
+    winner = one_hot(labels, len(omega)).T.to(omega.dtype)
+    if can_be_seen(omega) and omega.numel() <= FEW:
+        with np.errstate(all="ignore"):
+            found = contest(*(np.ascontiguousarray(part.numpy()) for part in (winner, omega, V)))
+        value, g, gamma = map(torch.from_numpy, found)
+    else:
+        value, g, gamma = contest(winner, omega, V)
+    return WinnerResponse(value, g.T, gamma.T)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.base import Activation, UnitOutput
-from cavity.core.floors import floored_gain, gain_is_floored
+from cavity.core.floors import floored_gain, floored_gains
 from cavity.core.messages import Fields, Moments, Preactivation, Response, Target
 
 
@@ -46,7 +46,7 @@ class Identity(Activation):
         return z
 
     def clamped(self, message: Fields, pre: Preactivation) -> Tensor:
-        return gain_is_floored(message.precision, pre.variance).sum()
+        return floored_gains(message.precision, pre.variance)
 
 
 class GaussianOutput(UnitOutput):

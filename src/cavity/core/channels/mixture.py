@@ -26,149 +26,17 @@ cancel where another is good, so at each point the one with the smallest terms i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import combinations
-from operator import add
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cavity.core.channels.truncated import Cut, End, between, beyond, decrease, whole
+from cavity.core.channels.pieces import Line, Number, Piece, Unit, added, make_piece, peak_of, probabilities
+from cavity.core.channels.truncated import decrease
 from cavity.core.special import select
-
-Number = Tensor | float
-
-
-class Line(NamedTuple):
-    """x = slope·z + offset for z in (low, high)."""
-
-    low: float
-    high: float
-    slope: float
-    offset: float
-
-    def at(self, z: float) -> float:
-        return self.slope * z + self.offset
-
-
-class Unit(NamedTuple):
-    """What all pieces share; A is floored. Nothing tilts 𝒩(z; ω, V) where it is ``silent``, B = A = 0."""
-
-    B: Tensor
-    A: Tensor
-    omega: Tensor
-    V: Tensor
-    s: Tensor
-    silent: bool
-
-    def edge(self, c: float) -> Tensor:
-        """α."""
-        return (c - self.omega) / self.s
-
-    def slope(self, x: float) -> Tensor:
-        """B − Ax."""
-        return self.B - self.A * x if x else self.B
-
-    def exponent(self, x: float) -> Number:
-        """Bx − ½Ax²."""
-        return x * self.slope(0.5 * x) if x else 0.0
-
-    def rise(self, c: float, x: float, d: float, y: float) -> Number:
-        """Exponent at the edge c with activation x less that at d with y, from products of differences."""
-        along = (c - d) * (self.omega - 0.5 * (c + d)) / self.V if c != d else 0.0
-        return along + ((x - y) * self.slope(0.5 * (x + y)) if x != y else 0.0)
-
-
-class Piece(NamedTuple):
-    """One W_j, with r = 1 + a²AV, its root and p_j."""
-
-    line: Line
-    r: Number
-    root: Number
-    cut: Cut
-    p: Tensor
-
-    def anchored(self, value: Callable[[float], Number]) -> Number:
-        """A function of z at the anchor of the cut, where that is not the mode."""
-        (low, high, _, _), cut = self.line, self.cut
-        if cut.lower is None or cut.narrow is None:
-            return value(low if cut.high is None else high)
-        edge = select(cut.lower, value(low), value(high))
-        return select(cut.narrow, value(0.5 * (low + high)), edge)
-
-    def density(self, end: End | None) -> Tensor:
-        """s ρ at an end of its cut."""
-        assert end is not None
-        return self.p * end.density * self.root
-
-    def log_weight(self) -> Tensor:
-        """log W_j less the exponent that it is counted from."""
-        return self.cut.log_mass - 0.5 * torch.log(self.r) if isinstance(self.r, Tensor) else self.cut.log_mass
-
-
-def _piece(line: Line, unit: Unit, steepest: float, gain: Tensor) -> Piece:
-    a = 0.0 if unit.silent else line.slope
-    r: Number = 1.0 if a == 0 else gain if abs(a) == steepest else 1 + a * a * unit.A * unit.V
-    root = torch.sqrt(r) if isinstance(r, Tensor) else r
-
-    def place(c: float) -> Tensor:
-        return (unit.edge(c) - a * unit.s * unit.slope(line.at(c))) / root if a else unit.edge(c)
-
-    if math.isinf(line.low) and math.isinf(line.high):
-        cut = whole(unit.omega + unit.V)
-    elif math.isinf(line.high):
-        cut = beyond(place(line.low), 1)
-    elif math.isinf(line.low):
-        cut = beyond(-place(line.high), -1)
-    else:
-        middle = place(0.5 * (line.low + line.high))
-        cut = between(place(line.low), middle, place(line.high), root * ((line.high - line.low) / unit.s))
-    return Piece(line, r, root, cut, torch.ones_like(unit.V))
-
-
-def _peak(line: Line, unit: Unit, r: Number) -> Number:
-    """G."""
-    a, b = line.slope, line.offset
-    if not a:
-        return unit.exponent(b)
-    y = a * unit.omega + b
-    return (unit.B * (y + (0.5 * a * a) * unit.V * unit.B) - 0.5 * unit.A * y.square()) / r
-
-
-def _peak_difference(first: Piece, second: Piece, unit: Unit) -> Tensor:
-    """G₁ − G₂ over the common denominator r₁r₂, where the terms without a difference of the two lines drop out."""
-    (_, _, a, b), (_, _, c, d) = first.line, second.line
-    B, A, omega, V = unit[:4]
-    AV = A * V
-    y, z = a * omega + b, c * omega + d
-    linear = (a - c) * omega * (1 - a * c * AV) + (b - d) + (b * c * c - d * a * a) * AV
-    square = ((a - c) * omega + (b - d)) * (y + z) + (b * c - d * a) * AV * (c * y + a * z)
-    return (B * (linear + 0.5 * (a * a - c * c) * V * B) - 0.5 * A * square) / first.r / second.r
-
-
-def _lead(first: Piece, second: Piece, unit: Unit) -> Tensor:
-    """log W₁ − log W₂."""
-    one, two = first.line, second.line
-    rise = first.anchored(lambda c: second.anchored(lambda d: unit.rise(c, one.at(c), d, two.at(d))))
-    rise = rise + first.cut.rise - second.cut.rise
-    if (one.slope or two.slope) and not unit.silent:
-        both = first.cut.inside & second.cut.inside
-        rise = select(both, _peak_difference(first, second, unit), rise)
-    return rise + first.log_weight() - second.log_weight()
-
-
-def _probabilities(pieces: list[Piece], unit: Unit) -> list[Tensor]:
-    """p_j of two pieces or more."""
-    leads = {(i, j): _lead(pieces[i], pieces[j], unit) for i, j in combinations(range(len(pieces)), 2)}
-    if len(pieces) == 2:
-        return [torch.sigmoid(leads[0, 1]), torch.sigmoid(-leads[0, 1])]
-    odds = {pair: torch.exp(lead) for pair, lead in leads.items()}
-    odds |= {(j, i): torch.exp(-lead) for (i, j), lead in leads.items()}
-    others = [[odds[j, i] for j in range(len(pieces)) if j != i] for i in range(len(pieces))]
-    return [(1 + _sum(them)).reciprocal() for them in others]
 
 
 class Mixture(NamedTuple):
@@ -231,7 +99,7 @@ class Mixture(NamedTuple):
     def level(self, piece: Piece) -> Number:
         """The exponent that log W_j is counted from."""
         line, unit = piece.line, self.unit
-        peak = _peak(line, unit, piece.r)
+        peak = peak_of(line, unit, piece.r)
         if len(self.pieces) == 1:
             return peak
         edge = piece.anchored(lambda c: unit.exponent(line.at(c)) - 0.5 * unit.edge(c).square())
@@ -241,7 +109,7 @@ class Mixture(NamedTuple):
         """x̂ and Δ."""
         means = [piece.p * self.mean(piece) for piece in self.pieces if piece.line.slope or piece.line.offset]
         spread = [pp * self.apart(lower, upper, True).square() for lower, upper, pp in self.pairs()]
-        return _sum(means), _sum(spread + self.within(self.unit.V))
+        return added(means), added(spread + self.within(self.unit.V))
 
     def within(self, scale: Tensor) -> list[Tensor]:
         """p_j a_j² scale τ_j/r_j of the pieces with a slope."""
@@ -286,10 +154,10 @@ class Mixture(NamedTuple):
         A, V, s = self.unit.A, self.unit.V, self.unit.s
         sloped = [(piece, piece.p, s * self.pull(piece)) for piece in self.sloped()]
         jumps, turns = self.jumps()
-        smooth = _sum([p * c for _, p, c in sloped]) if sloped else torch.zeros_like(V)
+        smooth = added([p * c for _, p, c in sloped]) if sloped else torch.zeros_like(V)
         common = self.within(A * V)
         if jumps:
-            total = _sum(jumps)
+            total = added(jumps)
             common += [total * (2 * smooth), total * total, *(-turn for turn in turns)]
         pulls = {piece.line: c for piece, _, c in sloped}
         first = [-p * c * piece.cut.drift * piece.root for piece, p, c in sloped]
@@ -309,22 +177,18 @@ class Mixture(NamedTuple):
         return terms + [-pp * self.apart(lower, upper, False).square() for lower, upper, pp in self.pairs()]
 
 
-def _sum(terms: Sequence[Tensor]) -> Tensor:
-    return reduce(add, terms)
-
-
 def _least(forms: list[list[Tensor]]) -> Tensor:
     """The sum of one of several lists of terms with the same sum: at each point of that with the smallest terms."""
-    best, smallest = _sum(forms[0]), _sum([term.abs() for term in forms[0]])
+    best, smallest = added(forms[0]), added([term.abs() for term in forms[0]])
     for terms in forms[1:]:
-        size = _sum([term.abs() for term in terms])
-        best, smallest = select(size < smallest, _sum(terms), best), torch.minimum(size, smallest)
+        size = added([term.abs() for term in terms])
+        best, smallest = select(size < smallest, added(terms), best), torch.minimum(size, smallest)
     return best
 
 
 def mixture(lines: Sequence[Line], unit: Unit, steepest: float, gain: Tensor) -> Mixture:
     """All pieces of a unit; ``gain`` is the floored 1 + a²AV of the steepest."""
-    pieces = [_piece(line, unit, steepest, gain) for line in lines]
+    pieces = [make_piece(line, unit, steepest, gain) for line in lines]
     if len(pieces) > 1:
-        pieces = [one._replace(p=p) for one, p in zip(pieces, _probabilities(pieces, unit), strict=True)]
+        pieces = [one._replace(p=p) for one, p in zip(pieces, probabilities(pieces, unit), strict=True)]
     return Mixture(unit, pieces)

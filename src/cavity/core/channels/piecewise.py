@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from cavity.core.channels.base import Activation, check_noise
-from cavity.core.channels.mixture import Line, Mixture, Unit, mixture
-from cavity.core.floors import floored_gain, gain_is_floored
+from cavity.core.channels.mixture import Mixture, mixture
+from cavity.core.channels.pieces import Line, Unit
+from cavity.core.floors import floored_gain, floored_gains
 from cavity.core.messages import Fields, Moments, Preactivation, Response
 
 
@@ -66,8 +67,7 @@ class PiecewiseLinear(Activation):
 
     def clamped(self, message: Fields, pre: Preactivation) -> Tensor | None:
         steepest = max(map(abs, self.slopes))
-        widest = steepest**2 * (pre.variance + self.noise)
-        return gain_is_floored(message.precision, widest).sum() if steepest else None
+        return floored_gains(message.precision, steepest**2 * (pre.variance + self.noise)) if steepest else None
 
 
 class LeakyReLU(PiecewiseLinear):

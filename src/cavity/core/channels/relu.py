@@ -16,15 +16,20 @@ With r = 1 + AV and q = −(u + sB)/√r the piece above 0 has W₁ = e^G r^{−
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cavity.core.channels.piecewise import PiecewiseLinear
-from cavity.core.floors import floored_gain
+from cavity.core.floors import can_be_seen, floored_gain
 from cavity.core.messages import Fields, Moments, Preactivation, Response
-from cavity.core.special import FEW, SQRT_2, UpperTail, lower_tail, select, upper_tail
+from cavity.core.special import SQRT_2, Array, kept, library, lower_tail, negative, pick, upper_tail
+
+#: Up to so many units NumPy is faster.
+FEW = 65536
 
 
 class ReLU(PiecewiseLinear):
@@ -37,56 +42,69 @@ class ReLU(PiecewiseLinear):
     def moments(self, message: Fields | None, pre: Preactivation) -> Moments:
         if message is not None:
             return super().moments(message, pre)
-        V = self._variance(pre)
-        s = torch.sqrt(V)
-        u = pre.mean / s
-        below, J = lower_tail(u.abs())
-        spread = (J - below).mul_(below).add_(torch.erf(u / SQRT_2).clamp_min_(0))
-        return Moments((u.clamp_min(0) + below).mul_(s), spread.mul_(V))
+        return Moments(*_evaluated(_moments, pre.mean, self._variance(pre)))
 
     def gradient(self, message: Fields, pre: Preactivation) -> Tensor:
         return self.response(message, pre).gradient
 
     def response(self, message: Fields, pre: Preactivation) -> Response:
         V = self._variance(pre)
-        B, (A, r) = message.field, floored_gain(message.precision, V)
-        s, root, omega = torch.sqrt(V), torch.sqrt(r), pre.mean
-        u = omega / s
-        q = -(u + s * B) / root
-        above, below = _both_tails(q, u)
-        # Both modes inside: the squares would cancel where G does not.
-        edges = 0.5 * (q.clamp_max(0).square() - u.clamp_max(0).square())
-        G = (B * (omega + 0.5 * V * B) - 0.5 * A * omega.square()) / r
-        lead = select((q < 0) & (u < 0), G, edges) + torch.log(above.mass / (below.mass * root))
-        p, rest = torch.sigmoid(lead), torch.sigmoid(-lead)
-
-        step = A * s / root
-        c = select(q < 0, (B - A * omega) / r - step * above.hazard, B - step * above.excess)
-        sc, AV_r, pp = s * c, A * V / r, p * rest
-        first = p * AV_r * above.variance, -p * sc * above.hazard * root, -pp * sc.square()
-        apart = below.excess + above.excess / root
-        slopes = above.hazard * above.excess / r, below.hazard * below.excess
-        second = p * AV_r, p * slopes[0], rest * slopes[1], -pp * apart.square()
-        smaller = _size(second) < _size(first)
-        curvature = select(smaller, second[0] + second[1] + second[2] + second[3], first[0] + first[1] + first[2])
-        return Response(p * c, curvature / V)
+        A, r = floored_gain(message.precision, V)
+        return Response(*_evaluated(_response, pre.mean, V, message.field, A, r))
 
     def _variance(self, pre: Preactivation) -> Tensor:
         """V of what the unit is given, noise included."""
         return pre.variance + self.noise if self.noise else pre.variance
 
 
-def _both_tails(q: Tensor, u: Tensor) -> tuple[UpperTail, UpperTail]:
-    """Those of q and u, together where they are so few that the number of calls counts."""
-    if q.numel() > FEW or q.shape != u.shape:
-        return upper_tail(q), upper_tail(u)
-    both = [part.unbind() for part in upper_tail(torch.stack([q, u]))]
-    return UpperTail(*(part[0] for part in both)), UpperTail(*(part[1] for part in both))
+def _evaluated(function: Callable[..., tuple[Array, Array]], *parts: Tensor) -> tuple[Tensor, Tensor]:
+    """The function of these tensors, by NumPy where they are so few that the number of calls counts."""
+    # What NumPy makes of 0-dimensional arrays are no arrays.
+    if not (can_be_seen(parts[0]) and parts[0].ndim and max(part.numel() for part in parts) <= FEW):
+        return function(*parts)
+    with np.errstate(all="ignore"):
+        first, second = function(*(part.numpy() for part in parts))
+    return torch.from_numpy(first), torch.from_numpy(second)
 
 
-def _size(terms: tuple[Tensor, ...]) -> Tensor:
-    """Σ of the sizes of all terms."""
-    total = terms[0].abs()
-    for term in terms[1:]:
-        total = total.add_(term.abs())
-    return total
+def _moments(omega: Array, V: Array) -> tuple[Array, Array]:
+    """x̂ and Δ before anything has come down."""
+    xp = library(V)
+    s = xp.sqrt(V)
+    u = omega / s
+    below, J = lower_tail(xp.abs(u))
+    spread = (J - below) * below + _erf(u / SQRT_2).clip(min=0)
+    return (u.clip(min=0) + below) * s, spread * V
+
+
+def _response(omega: Array, V: Array, B: Array, A: Array, r: Array) -> tuple[Array, Array]:
+    """g and Γ, where r = 1 + AV."""
+    xp = library(V)
+    s, root = xp.sqrt(V), xp.sqrt(r)
+    u = omega / s
+    q = -(u + s * B) / root
+    above, below, inner, outer = upper_tail(q), upper_tail(u), negative(q), negative(u)
+    # Both modes inside: the squares would cancel where G does not.
+    edges = 0.5 * (kept(inner, q) * q - kept(outer, u) * u)
+    G = (B * (omega + 0.5 * V * B) - 0.5 * A * omega * omega) / r
+    lead = pick(inner & outer, G, edges) + xp.log(above.mass / (below.mass * root))
+    p, rest = _sigmoid(lead), _sigmoid(-lead)
+
+    step = A * s / root
+    c = pick(inner, (B - A * omega) / r - step * above.hazard, B - step * above.excess)
+    sc, flat, pp = s * c, p * (A * V / r), p * rest
+    square, pull, held = pp * sc * sc, p * sc * above.hazard * root, flat * above.variance
+    apart = below.excess + above.excess / root
+    bend = p * (above.hazard * above.excess / r) + rest * (below.hazard * below.excess)
+    between = pp * apart * apart
+    # The form whose terms are smaller.
+    second = negative(xp.abs(flat) + bend + between - (xp.abs(held) + xp.abs(pull) + square))
+    return p * c, pick(second, flat + bend - between, held - pull - square) / V
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x)) if isinstance(x, np.ndarray) else torch.sigmoid(x)
+
+
+def _erf(x: Array) -> Array:
+    return torch.erf(torch.from_numpy(x)).numpy() if isinstance(x, np.ndarray) else torch.erf(x)

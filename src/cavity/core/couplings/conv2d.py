@@ -9,10 +9,11 @@ from torch.nn.grad import conv2d_input, conv2d_weight
 
 from cavity.core.couplings.base import Coupling, check_sizes
 
-Pair = int | tuple[int, int]
+#: Height and width, or one number for both.
+Sides = int | tuple[int, int]
 
 
-def pair(name: str, value: Pair) -> tuple[int, int]:
+def pair(name: str, value: Sides) -> tuple[int, int]:
     """(height, width), from one integer for both or from a pair."""
     sizes = (value, value) if isinstance(value, int) else tuple(value)
     if len(sizes) != 2 or not all(isinstance(size, int) for size in sizes):
@@ -30,9 +31,9 @@ class Conv2d(Coupling):
         self,
         image_shape: tuple[int, int, int],
         outputs: int,
-        kernel: Pair,
-        stride: Pair = 1,
-        padding: Pair = 0,
+        kernel: Sides,
+        stride: Sides = 1,
+        padding: Sides = 0,
         bias: bool = False,
     ) -> None:
         if isinstance(image_shape, int):

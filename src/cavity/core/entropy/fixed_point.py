@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -13,13 +13,10 @@ from cavity.core.entropy.linearized import Linearized, likelihood
 from cavity.core.entropy.terms import unmasked
 from cavity.core.messages import Moments, Preactivation
 from cavity.core.state import LayerState, Rule, Site, Up, largest_move
-from cavity.core.sweep import Iteration, iterate
+from cavity.core.sweep import Iterate, iterate
 
 #: How often message passing is tried again with more damping.
 RETRIES = 2
-
-#: ``core.sweep.iterate``, or a way to run the same.
-Iterate = Callable[..., Iteration]
 
 
 @dataclass(frozen=True)

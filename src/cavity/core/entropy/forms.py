@@ -9,7 +9,6 @@ from torch import Tensor
 
 from cavity.core.algorithms.amp import AMP
 from cavity.core.algorithms.base import Algorithm
-from cavity.core.algorithms.mf import MF
 from cavity.core.channels.base import Output
 from cavity.core.entropy.bethe import edges, layer_edges
 from cavity.core.entropy.bound import bound
@@ -36,7 +35,7 @@ def free_entropy(
     """log P(y | x) of a fixed point of ``algorithm`` with these states and (ω, V), on inputs x (samples, *input_shape)
     and labels y. Large layers of BP and BPI, of more than ``exact_edges`` edges, are taken to second order."""
     output = likelihood(sites[-1].channel)
-    if isinstance(algorithm, MF):
+    if algorithm.bounds_evidence:
         return bound(sites, states, x, y, output)
     sites = with_cavities(sites)
     ups = last_ups(sites, states, pres, x)

@@ -47,7 +47,7 @@ class Gaussian(Prior):
         return Moments(natural.field / precision, precision.reciprocal())
 
     def damp(self, old: Moments, new: Moments, alpha: float) -> Moments:
-        return Moments(torch.lerp(new.mean, old.mean, alpha), new.variance)
+        return Moments(torch.lerp(new.mean, old.mean, alpha) if alpha else new.mean, new.variance)
 
     def initial(self, shape: tuple[int, int], epsilon: float, generator: torch.Generator) -> Fields:
         """Mean (ε/√N)·𝒩(0, 1) and standard deviation ε/√N, for N inputs."""

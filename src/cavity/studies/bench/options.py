@@ -18,9 +18,7 @@ class Options:
     batch_size: Sequence[int] = option((1, 16, 128, 1024), "batch sizes (default: 1,16,128,1024)", "N,N")
     hidden: Sequence[int] = option((501, 501), "widths of the hidden layers (default: 501,501)", "N,N")
     algorithms: Sequence[str] | None = option(
-        None,
-        "some of binarynet,binarynet-compiled,binarynet-tuned,mf,amp,bpi,bp (default: these) and bp-exact",
-        "A,A",
+        None, "algorithms, binarynet, binarynet-compiled, binarynet-tuned (default: all these), bp-exact", "A,A"
     )
     dataset: str | None = option(None, "a data set by name or path, or random (default: as above)", "NAME")
     data_dir: str | None = option(None, "folder searched first for data (default: $CAVITY_DATA, else a cache)", "DIR")

@@ -18,10 +18,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 #: The event in the profile from which memory is counted.
 MARK = "measured step"
 
-Run = Callable[[], object]
 
-
-def peak_bytes(make: Callable[[], Run], device: torch.device) -> int | None:
+def peak_bytes(make: Callable[[], Callable[[], object]], device: torch.device) -> int | None:
     """Largest memory in use during the second call of ``make()``, less that before it; None if the device cannot tell.
 
     The first call settles what outlives a step. What ``make`` builds is watched too, so that its releases are known.
@@ -31,26 +29,26 @@ def peak_bytes(make: Callable[[], Run], device: torch.device) -> int | None:
     return max(accumulate(_changes(make), initial=0)) if device.type == "cpu" else None
 
 
-def _counted_by_device(make: Callable[[], Run], device: torch.device) -> int:
-    run = make()
-    run()
+def _counted_by_device(make: Callable[[], Callable[[], object]], device: torch.device) -> int:
+    step = make()
+    step()
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
-    run()
+    step()
     torch.cuda.synchronize(device)
     return int(torch.cuda.max_memory_allocated(device) - before)
 
 
-def _changes(make: Callable[[], Run]) -> list[int]:
+def _changes(make: Callable[[], Callable[[], object]]) -> list[int]:
     """Bytes taken (+) and given back (−) by the second call, in order."""
     # The profiler announces itself on the terminal unless told not to before it is first used.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
-        run = make()
-        run()
+        step = make()
+        step()
         with record_function(MARK):
-            run()
+            step()
     assert watched.profiler is not None
     assert watched.profiler.kineto_results is not None
     events = sorted(watched.profiler.kineto_results.events(), key=lambda event: event.start_ns())

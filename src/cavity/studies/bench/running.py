@@ -17,8 +17,9 @@ from cavity.runs.session import threads
 from cavity.studies.bench.contenders import NEED_COMPILER, default
 from cavity.studies.bench.options import Options
 from cavity.studies.bench.table import Result, describe, timing_table, whole_table
-from cavity.studies.bench.timing import Pair, measure
+from cavity.studies.bench.timing import time_contenders
 from cavity.studies.bench.whole import WholeRun, whole_runs
+from cavity.training.batches import Pair
 from cavity.training.display import bars, say
 from cavity.util.text import shown
 
@@ -115,7 +116,7 @@ def timings(field: Field, options: Options, console: Console) -> Result:
             # The bare products take a turn, too.
             turns = options.repeats * (len(field.names) + 1)
             task = shown.add_task(f"batch size {batch_size}", total=turns, note="")
-            found += measure(
+            found += time_contenders(
                 field.names,
                 field.sizes,
                 field.train,

@@ -9,19 +9,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cavity.analysis.metrics import EpochRecord
 from cavity.baselines.trainer import AnyTrainer
 from cavity.studies.bench.contenders import BINARYNET, TUNED, YARDSTICKS, build, corrections_in_use
 from cavity.studies.bench.peak import peak_bytes
 from cavity.studies.bench.products import BareProducts, needed, operations, wait
+from cavity.training.batches import Pair
 from cavity.training.callbacks import Callback
 
 #: Steps of each contender before anything is timed: the compiler works in the first, the allocator settles in the next.
 WARM_UP = 3
-
-Pair = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def ratio(name: str, seconds: Mapping[str, float]) -> float | None:
     return seconds[name] / min(rivals) if rivals else None
 
 
-def measure(
+def time_contenders(
     names: Sequence[str],
     sizes: Sequence[int],
     data: Pair,

@@ -13,7 +13,8 @@ from typing import Any
 from cavity.analysis.metrics import EpochRecord
 from cavity.runs.measuring import interval
 from cavity.studies.bench.contenders import build, title_of
-from cavity.studies.bench.timing import Pair, ratio
+from cavity.studies.bench.timing import ratio
+from cavity.training.batches import Pair
 from cavity.training.callbacks import Callback
 
 #: The algorithm whose interval of measuring all contenders share.

@@ -1,8 +1,8 @@
 """A stream of permuted tasks: each is seen once, for one epoch, by one readout that is not told where a task ends.
 
 What is asked at the end is the accuracy on the last 5, 20 and 100 tasks, how well each task was learnt when it was new,
-and whether the network knows what is foreign to it. Message passing has one number, its memory in tasks. Elastic weight
-consolidation is the only rule that is told of the ends of tasks: it cannot do without.
+and whether the network tells images of another data set from its own. Message passing has one number, its memory in
+tasks. Elastic weight consolidation is the only rule that is told of the ends of tasks: it cannot do without.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def learn(
     seconds: float = 30.0,
 ) -> None:
     """All tasks, one after the other, on from the checkpoint in ``folder``, if any, in mid-task if need be; one is
-    written after each task, and within it after so many ``seconds``."""
+    written after each task, and within it after ``seconds`` seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     path, tasks = folder / CHECKPOINT, setup.epochs
     if path.exists():
@@ -179,7 +179,7 @@ def _title(cell: Cell) -> str:
 
 
 def spans(values: Sequence[float]) -> list[float | None]:
-    """The mean of the last 5, 20 and 100; None where there are not so many."""
+    """The mean of the last 5, 20 and 100; None where there are fewer."""
     return [mean(values[-span:]) if len(values) >= span else None for span in SPANS]
 
 

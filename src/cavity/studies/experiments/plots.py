@@ -17,25 +17,15 @@ from cavity.core.algorithms import ALGORITHMS
 from cavity.report.palette import LIGHT
 from cavity.report.plots import STYLE, write_sheet
 from cavity.studies.experiments.experiment import Records
+from cavity.studies.experiments.setup import BASELINES
 from cavity.studies.experiments.table import settings
 
 DOTS_PER_INCH = 150
 PANEL = (4.6, 3.6)
 #: The same method has the same colour in every figure.
-COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()} | {
-    "binarynet": "#1c2430",
-    "binarynet-compiled": "dimgray",
-    "binarynet-tuned": "silver",
-    "binarynet-adam": LIGHT[7],
-    "binarynet-bn": "#1c2430",
-    "bp-exact": LIGHT[4],
-    "sgd": "#1c2430",
-    "adam": LIGHT[7],
-    "ebp": LIGHT[4],
-    "bayesbinn": LIGHT[5],
-    "ewc": LIGHT[6],
-    "metaplastic": "peru",
-}
+COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
+COLOURS |= {name: colour for name, (_, colour) in BASELINES.items()}
+COLOURS |= {"binarynet-compiled": "dimgray", "binarynet-tuned": "silver", "bp-exact": LIGHT[4]}
 #: Axes with ticks at integers.
 COUNTED = ("epoch", "task")
 #: Opacity of the band of one standard deviation.

@@ -18,6 +18,7 @@ from cavity.core.algorithms import ALGORITHMS
 from cavity.core.architecture import dense
 from cavity.core.network import Network
 from cavity.data import Dataset
+from cavity.report.palette import LIGHT
 from cavity.runs.building import build_network, build_trainer
 from cavity.runs.checkpoint import SaveCheckpoint, load_checkpoint
 from cavity.runs.config import Config, input_shape
@@ -28,19 +29,19 @@ from cavity.training.callbacks import OnEpoch
 from cavity.training.recipes import PAPER
 from cavity.training.trainer import Trainer
 
+#: The rivals: what each is called in tables and figures, and its colour in all of them.
 BASELINES = {
-    "binarynet": "BinaryNet",
-    "binarynet-adam": "BinaryNet (Adam)",
-    "binarynet-bn": "BinaryNet (batch normalisation)",
-    "sgd": "SGD",
-    "adam": "Adam",
-    "ebp": "EBP",
-    "bayesbinn": "BayesBiNN",
-    "ewc": "EWC",
-    "metaplastic": "metaplastic",
+    "binarynet": ("BinaryNet", "#1c2430"),
+    "binarynet-adam": ("BinaryNet (Adam)", LIGHT[7]),
+    "binarynet-bn": ("BinaryNet (batch normalisation)", "#1c2430"),
+    "sgd": ("SGD", "#1c2430"),
+    "adam": ("Adam", LIGHT[7]),
+    "ebp": ("EBP", LIGHT[4]),
+    "bayesbinn": ("BayesBiNN", LIGHT[5]),
+    "ewc": ("EWC", LIGHT[6]),
+    "metaplastic": ("metaplastic", "peru"),
 }
-#: What methods are called in tables and figures: all algorithms, and the baselines.
-TITLES = {name: name.upper() for name in ALGORITHMS} | BASELINES
+TITLES = {name: name.upper() for name in ALGORITHMS} | {name: title for name, (title, _) in BASELINES.items()}
 METHODS = tuple(TITLES)
 #: Values that setups did not have at first: records without them keep their meaning and their name.
 LATER = {"last_evidence": 1.0, "recipe": PAPER.name, "schedule": None, "memory": None, "layers": None, "augment": None}
@@ -61,7 +62,7 @@ LAYER_CURVES = ("polarization", "overlap")
 class Setup:
     """The paper's usual values are the defaults; ``rho=None`` is its prescription (1.0001, …, 0.9).
 
-    ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps so many random samples
+    ``dataset`` may end in "-two-class"; ``output`` is the method of an argmax; ``samples`` keeps that many at random
     to train and to test on; ``last_evidence`` is what part of a mini-batch's fields the last layer takes in. With
     another ``recipe`` than the paper's the messages choose the numbers of the update, and none of them counts;
     ``schedule`` is that of a baseline's learning rate. ``memory`` is for streams, in samples. ``layers`` in words take

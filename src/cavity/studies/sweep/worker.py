@@ -48,7 +48,7 @@ def answer(config: Config, dataset: Dataset, metric: str, parent: Parent) -> dic
     from cavity.runs.noise import following
     from cavity.runs.training import make_trainer
     from cavity.training.callbacks import OnEpoch
-    from cavity.training.trainer import NonFiniteField
+    from cavity.training.writing import NonFiniteField
 
     def on_epoch(trainer: Trainer, record: EpochRecord) -> None:
         value = getattr(record, metric)
