@@ -84,9 +84,9 @@ def test_steps_leave_alone_what_the_known_classes_have_in_common() -> None:
     for q in known[:50]:
         given = learning.inputs(q.astype(int))
         left = packed_steered(given, learning.directions[0], 8 << learning.bits) / (1 << learning.bits)
-        # (1 + λ/λ̄)⁻¹ of the part along each direction, and all of what lies in none of the eight.
-        wanted = np.where(np.arange(20) < 12, 1, 1 / (1 + values / values.mean())) * (given @ u) / (1 << learning.bits)
-        # Directions are rounded to 2^-8, and so is twice each of the eight differences.
+        # (1 + λ/λ̄)⁻¹ of the part along each direction, and all of what lies in none of the twelve.
+        wanted = np.where(np.arange(20) < 8, 1, 1 / (1 + values / values.mean())) * (given @ u) / (1 << learning.bits)
+        # Directions are rounded to 2^-8, and so is twice each of the twelve differences.
         assert np.abs(left @ u - wanted).max() < 0.02 * np.abs(given).max() / (1 << learning.bits) + 0.05
         assert np.abs(left).max() < 0.35 * np.abs(given).max() / (1 << learning.bits) + 0.5
     bare = learner(plain).learning

@@ -31,9 +31,9 @@ from cavity.packed.learning import LARGEST_INPUT, LARGEST_RATE, Learner, Learnin
 READOUT_START, FAINT = 4.0, 0.05
 #: Rates of the hidden layer, and of the readout of known and new classes; with directions of the known classes, and
 #: without. scripts/learn_on_device.py says how they were chosen.
-STEERED, PLAIN = (1.5, 0.01, 0.5), (0.3, 0.01, 0.25)
+STEERED, PLAIN = (1.2, 0.01, 0.5), (0.3, 0.01, 0.25)
 #: How many directions of the pixels and of the hidden units are left alone.
-DIRECTIONS = 8, 16
+DIRECTIONS = 12, 16
 #: Leads are bounded by twice what tables know.
 WIDEST = 2 * (REACH >> COARSE)
 #: More would overflow 32 bits.
