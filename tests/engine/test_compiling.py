@@ -151,6 +151,24 @@ def test_single_steps_after_a_compiled_fit_follow_their_own_rules() -> None:
         torch.testing.assert_close(other.field, one.field, rtol=1e-4, atol=1e-5 * float(one.field.abs().max()))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="quench"),
+        pytest.param({"rho": 1.0, "rate": 1.0, "schedule": "cosine"}, id="schedule", marks=SLOW),
+    ],
+)
+def test_numbers_that_are_equal_in_the_first_step_may_differ_later(options) -> None:
+    """ρ of all layers is 1 until that of the hidden layer grows in the quench, and a rate of 1 falls along a cosine."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(200, 20, generator=generator), torch.randint(0, 3, (200,), generator=generator)
+    nets = [cavity.mlp(20, (11,), 3) for _ in range(2)]
+    for net, compile in zip(nets, (False, True), strict=True):
+        cavity.Trainer(net, "mf", compile=compile, **options).fit((x, y), epochs=5, batch_size=50)
+    for one, other in zip(nets[0].layers, nets[1].layers, strict=True):
+        torch.testing.assert_close(other.field, one.field, rtol=1e-3, atol=1e-4 * float(one.field.abs().max()))
+
+
 @pytest.mark.parametrize("mode", ["yes", 2, None])
 def test_bad_mode(mode) -> None:
     with pytest.raises(ValueError, match="compile must be"):

@@ -100,7 +100,7 @@ def test_a_new_run_without_room(disk, capsys):
     ("arguments", "file"),
     [
         (["report", "RUN"], "run/report.html"),
-        (["report", "RUN", "--out", "OUT"], "out"),
+        (["report", "RUN", "--out", "OUT", "--force"], "out"),
         (["export", "RUN", "--inputs", "real", "--format", "packed", "--out", "OUT", "--force"], "out"),
         (["export", "RUN", "--inputs", "real", "--format", "c", "--out", "OUT.c", "--force"], "out.h"),
         (["predict", "RUN", "--out", "OUT.csv", "--force"], "out.csv"),

@@ -87,18 +87,31 @@ def _variant(function: Callable[P, R], key: Hashable, between: bool = False) -> 
 
 def _bare(function: FunctionType, compiled: Callable[P, R]) -> Callable[P, R]:
     """``compiled`` at the first call; after that what the compiler has made of ``function``, called by itself. The
-    wrapper around it looks for the code that fits the arguments, which takes a few per cent of a small step."""
+    wrapper around it looks for the code that fits the arguments, which takes a few per cent of a small step.
+
+    At the first call no number is the same object as another: the compiler would make one input of the two, and go on
+    using it for both when they differ."""
     made: Callable[P, R] | None = None
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal made
         if made is not None:
             return made(*args, **kwargs)
-        result = compiled(*args, **kwargs)
+        result = compiled(*map(apart, args), **kwargs)
         made = _made_of(function) or compiled
         return result
 
     return call
+
+
+def apart(value: Any) -> Any:
+    """The same arguments, in which every 0-dimensional tensor is an object of its own."""
+    if isinstance(value, Tensor):
+        return value.clone() if value.ndim == 0 else value
+    if isinstance(value, tuple | list):
+        parts = map(apart, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 def _made_of(function: FunctionType) -> Callable[..., Any] | None:
