@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -38,12 +39,31 @@ def test_a_device_learns_8_and_9(script) -> None:
 
 
 def test_the_page_shows_what_was_measured(script) -> None:
-    records = json.loads((ROOT / "docs/data/learning.json").read_text())
+    found = json.loads((ROOT / "docs/data/learning.json").read_text())
     page = (ROOT / "docs/how-to/learn-on-device.md").read_text()
-    assert script.summary(records) in page
-    assert max(script.forgotten(records)) < FORGOTTEN
-    for name in ("ram", "flash"):
-        assert f"{records[0][name]:,}" in page
-    thousands = {key: round(value / 1000) for key, value in records[0]["instructions"].items()}
+    seeds = {split: [record["seed"] for record in records] for split, records in found.items()}
+    assert seeds == {"own": list(script.OWN), "fixed": list(script.FIXED)}
+    for records in found.values():
+        assert script.summary(records) in page
+        lost = script.forgotten(records)
+        assert max(lost) < FORGOTTEN
+        assert f"{sum(lost) / len(lost):.1f} points are forgotten on average, and {max(lost):.1f}" in page
+    records = found["own"] + found["fixed"]
+    for name in ("ram", "stack", "flash"):
+        assert {record[name] for record in records} == {records[0][name]}
+        assert f"| {records[0][name]:,} |" in page
+    taken = [[record["instructions"][key] for record in records] for key in ("predict", "right", "wrong", "most")]
     shown = [int(number) for number in re.findall(r"\| (\d+),000 \|", page)]
-    assert shown == [thousands["predict"], thousands["right"], thousands["wrong"], thousands["most"]]
+    assert shown == [*(round(sum(each) / len(each) / 1000) for each in taken[:3]), round(max(taken[3]) / 1000)]
+
+
+def test_splits_share_no_image(script) -> None:
+    for split in ("fixed", "own", 300):
+        known, stream, test = script.task(100, split)
+        assert len(known[1]) + len(stream[1]) + len(test[1]) == (1438 if split == 300 else 1797)
+        assert known[1].max() < script.OLD <= stream[1].min()
+        learnt = {image.tobytes() for image in np.concatenate([known[0], stream[0]])}
+        assert not any(image.tobytes() in learnt for image in test[0])
+    first, second = (script.task(seed, "own").test[0] for seed in (100, 101))
+    assert first.shape == second.shape == (359, 64)
+    assert len({image.tobytes() for image in first} & {image.tobytes() for image in second}) < 120

@@ -14,10 +14,11 @@ import cavity
 from cavity.cli import main
 from cavity.core.channels import ArgMax
 from cavity.core.messages import Fields, Moments
-from cavity.export import ExportError, Inputs, Learn, Trained, describe, learner, to_c
+from cavity.export import ExportError, Inputs, Learn, Trained, describe, learner, steered, to_c
 from cavity.export.learning import grown
 from cavity.packed import Learner, PackedNetwork
 from cavity.packed.gaussian import FINE, LIMIT
+from cavity.packed.learning import steered as packed_steered
 from export.helpers import compiled, network
 
 SIZES = (20, 13, 4)
@@ -47,7 +48,7 @@ def with_signs(trained: Trained, device: Learner) -> Trained:
 
 
 def test_a_step_is_that_of_mean_field() -> None:
-    device = learner(model((30, 21, 5)), Learn(rates=(0.5, 0.5)))
+    device = learner(model((30, 21, 5)), Learn(rates=(0.5, 0.5, 0.5), margin=8))
     random = np.random.default_rng(1)
     # Fields of moderate size: units are undecided, and steps large.
     device.fields = [random.integers(-LIMIT // 2, LIMIT // 2, h.shape).astype(np.int16) for h in device.fields]
@@ -72,6 +73,27 @@ def test_a_step_is_that_of_mean_field() -> None:
     assert moved > 20
 
 
+def test_steps_leave_alone_what_the_known_classes_have_in_common() -> None:
+    random, plain = np.random.default_rng(2), model()
+    # Bright and dark samples: what they share is a direction of its own.
+    brightness, noise = random.uniform(0, 16, (500, 1)), random.normal(0, 1, (500, 20))
+    known = np.clip(np.rint(brightness + noise), 0, 16).astype(np.uint8)
+    learning = learner(steered(plain, known)).learning
+    x = learning.inputs(known.astype(int)) / (1 << learning.bits)
+    values, u = np.linalg.eigh(x.T @ x / len(x))
+    for q in known[:50]:
+        given = learning.inputs(q.astype(int))
+        left = packed_steered(given, learning.directions[0], 8 << learning.bits) / (1 << learning.bits)
+        # (1 + λ/λ̄)⁻¹ of the part along each direction, and all of what lies in none of the twelve.
+        wanted = np.where(np.arange(20) < 8, 1, 1 / (1 + values / values.mean())) * (given @ u) / (1 << learning.bits)
+        # Directions are rounded to 2^-8, and so is twice each of the twelve differences.
+        assert np.abs(left @ u - wanted).max() < 0.02 * np.abs(given).max() / (1 << learning.bits) + 0.05
+        assert np.abs(left).max() < 0.35 * np.abs(given).max() / (1 << learning.bits) + 0.5
+    bare = learner(plain).learning
+    assert [len(each) for each in bare.directions] == [0, 0]
+    assert bare.rate < learning.rate
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_signs_are_the_packed_network(seed: int) -> None:
     trained, learn = model(seed=seed), Learn(new_classes=("4", "5"))
@@ -84,8 +106,8 @@ def test_signs_are_the_packed_network(seed: int) -> None:
     assert (device.predict_signs(x) == PackedNetwork(describe(with_signs(trained, device))).predict(x)).all()
 
 
-def test_it_learns_what_it_is_told_and_only_from_mistakes() -> None:
-    device = learner(model(), Learn(rates=(1.0, 1.0)))
+def test_it_learns_what_it_is_told_until_it_is_sure() -> None:
+    device = learner(model(), Learn(rates=(1.0, 1.0, 1.0)))
     x, labels = stream(device, 6)
     for _ in range(200):
         if not any([device.learn_one(q, int(label)) for q, label in zip(x[2:], labels[2:], strict=True)]):
@@ -129,7 +151,10 @@ CASES = [("digits", flags) for flags in FLAGS] + [(kind, "UB") for kind in EXTRE
 @pytest.mark.parametrize(("kind", "flags"), CASES)
 def test_the_c_source_is_bit_equal(kind: str, flags: str, tmp_path) -> None:
     # The largest steps there are, where overflows would be seen.
-    trained, learn = model(*EXTREMES[kind]), Learn(rates=(1.0, 1.0) if flags == "UB" else (0.3, 0.2))
+    trained = model(*EXTREMES[kind])
+    if kind != "many classes":
+        trained = steered(trained, stream(learner(trained), 50, seed=1)[0])
+    learn = Learn(rates=(2.0, 2.0, 2.0) if flags == "UB" else (0.3, 0.2, 0.2))
     if flags == "32 bits":
         (tmp_path / "empty.c").write_text("#include <stdio.h>\n")
         if subprocess.run(["gcc", "-m32", "-c", "empty.c"], cwd=tmp_path, capture_output=True, check=False).returncode:
@@ -193,7 +218,9 @@ def test_networks_that_cannot_learn_are_refused() -> None:
     with pytest.raises(ExportError, match="all classes are new"):
         learner(model(), Learn(new_classes=("0", "1", "2", "3")))
     with pytest.raises(ValueError, match="rates must be"):
-        Learn(rates=(2.0, 0.1))
+        Learn(rates=(0.3, 2.5, 0.1))
+    with pytest.raises(ValueError, match="margin must be a number from 0 to 8"):
+        Learn(margin=9)
     with pytest.raises(ValueError, match="must be different names"):
         Learn(new_classes=("a", "a"))
 

@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
         label=args.label,
         coverage=coverage,
         method=args.method or "point",
+        learn=args.learn,
     )
     written = writer(name)(trained, args.out, force=args.force, **options)
     written = [*written, *_columns(opened, args)]

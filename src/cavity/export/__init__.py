@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cavity.export.doors import Exported, export, of_run
     from cavity.export.formats import FORMATS
     from cavity.export.integers import describe
-    from cavity.export.learning import Learn, learner
+    from cavity.export.learning import Learn, learner, steered
     from cavity.export.on_data import calibrated, framed, measured
     from cavity.export.targets import to_arduino, to_c, to_html, to_onnx, to_packed, to_python
     from cavity.export.trained import ExportError, Inputs, Trained
@@ -38,6 +38,7 @@ __all__ = [
     "learner",
     "measured",
     "of_run",
+    "steered",
     "to_arduino",
     "to_c",
     "to_html",
@@ -50,7 +51,7 @@ _HOME = {
     "doors": ("Exported", "export", "of_run"),
     "formats": ("FORMATS",),
     "integers": ("describe",),
-    "learning": ("Learn", "learner"),
+    "learning": ("Learn", "learner", "steered"),
     "on_data": ("calibrated", "framed", "measured"),
     "targets": ("to_arduino", "to_c", "to_html", "to_onnx", "to_packed", "to_python"),
     "trained": ("ExportError", "Inputs", "Trained"),

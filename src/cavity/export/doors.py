@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from cavity.data.errors import DataError
 from cavity.export.formats import FORMATS, writer
+from cavity.export.learning import steered
 from cavity.export.models import Model, as_trained
 from cavity.export.on_data import COVERAGE, calibrated, framed, measured, part_of
 from cavity.export.targets import AnyPath, Method
@@ -73,7 +74,8 @@ def export(
         test: the same, for the accuracy of exactly what is exported.
         coverage: the share of the samples in ``calibrate`` whose class is not refused.
         force: overwrite what is there.
-        options: ``prefix`` (c and arduino) or ``method`` (onnx: "point" or "bayes").
+        options: ``prefix`` (c and arduino), ``learn`` (c; the samples of ``calibrate`` are then what must not be
+            forgotten) or ``method`` (onnx: "point" or "bayes").
     """
     name = format_of(path, format)
     kind = FORMATS[name]
@@ -83,6 +85,8 @@ def export(
     method: Method = options.get("method", "point")
     if calibrate is not None:
         trained = calibrated(framed(trained, calibrate[0]), *calibrate, coverage)
+        if options.get("learn") is not None:
+            trained = steered(trained, calibrate[0])
     if test is not None:
         trained = measured(trained, *test, method)
     files = writer(name)(trained, path, force=force, **options)
@@ -97,11 +101,13 @@ def of_run(
     label: str | None = None,
     coverage: float = COVERAGE,
     method: Method = "point",
+    learn: bool = False,
 ) -> tuple[Trained, tuple[str, ...]]:
     """The network of a run with a confidence and its accuracy on the run's test set, and what is to be said about them.
 
-    The confidence is fitted on the data set or file ``calibrate`` (all of it), or else on the run's own training set. A
-    run whose data are gone or have changed is exported without what they would tell.
+    The confidence is fitted on the data set or file ``calibrate`` (all of it), or else on the run's own training set,
+    which also says what must not be forgotten by a device that goes on to ``learn``. A run whose data are gone or have
+    changed is exported without what they would tell.
     """
     trained = Trained.of(run, inputs=inputs)
     notes: tuple[str, ...] = ()
@@ -115,6 +121,7 @@ def of_run(
         trained, notes = replace(trained, features=own.dataset.features), own.notes
         seen = part_of(trained, own.dataset, "train")
         trained = measured(framed(trained, seen.x), *part_of(trained, own.dataset, "test"), method)
+        trained = steered(trained, seen.x) if learn else trained
     if method == "bayes":  # has probabilities of its own
         return trained, notes
     if given is not None:

@@ -1,9 +1,9 @@
 """From a trained network to what a device starts learning from (``packed/learning.py``), with classes to come.
 
 Hidden weights start as certain as the device can hold them, ±3: the features that were learnt stay, and units that are
-close to changing sides learn. Readout weights keep how certain training left them, relative to each other. Those of a
-new class are all but undecided, and oppose what the known classes have in common, so that the class does not win before
-it has been learnt.
+close to changing sides learn, in directions of which the known classes make little use (``directions.py``). Readout
+weights keep how certain training left them, relative to each other. Those of a new class are all but undecided, and
+oppose what the known classes have in common, so that the class does not win before it has been learnt.
 """
 
 from __future__ import annotations
@@ -14,18 +14,28 @@ from fractions import Fraction
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from cavity.core.channels import ArgMax
 from cavity.core.messages import Fields, Moments
 from cavity.core.network import Network, mlp
 from cavity.core.priors import Binary
+from cavity.export.directions import directions
+from cavity.export.on_data import standardised
 from cavity.export.trained import ExportError, Trained, require_exportable
-from cavity.packed.gaussian import FINE, LIMIT, RATE
-from cavity.packed.learning import LARGEST_INPUT, Learner, Learning
+from cavity.packed.gaussian import COARSE, FINE, LIMIT, RATE, REACH
+from cavity.packed.learning import LARGEST_INPUT, LARGEST_RATE, Learner, Learning
 
 #: Where the median |h| of the readout starts, and |h| of a new class.
 READOUT_START, FAINT = 4.0, 0.05
+#: Rates of the hidden layer, and of the readout of known and new classes; with directions of the known classes, and
+#: without. scripts/learn_on_device.py says how they were chosen.
+STEERED, PLAIN = (1.2, 0.01, 0.5), (0.3, 0.01, 0.25)
+#: How many directions of the pixels and of the hidden units are left alone.
+DIRECTIONS = 12, 16
+#: Leads are bounded by twice what tables know.
+WIDEST = 2 * (REACH >> COARSE)
 #: More would overflow 32 bits.
 MOST_CLASSES, MOST_HIDDEN = 100, 1 << 14
 #: Fraction bits of x, at least and at most.
@@ -34,15 +44,23 @@ FEWEST_BITS, MOST_BITS = 4, 8
 
 @dataclass(frozen=True)
 class Learn:
-    """How an exported network learns: rates e of the hidden layer and the readout, and names of classes to come. Names
-    that the network has already start anew."""
+    """How an exported network learns.
 
-    rates: tuple[float, float] = (0.3, 0.05)
+    ``rates`` are e of the hidden layer, and of the readout weights of known and of new classes; None means ``STEERED``,
+    or ``PLAIN`` for a network without directions. ``new_classes`` are names of classes to come; names that the network
+    has already start anew. A label that leads by ``margin`` standard deviations has nothing to teach.
+    """
+
+    rates: tuple[float, float, float] | None = None
     new_classes: tuple[str, ...] = ()
+    margin: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (len(self.rates) == 2 and all(0 <= rate <= 1 for rate in self.rates)):
-            raise ValueError(f"rates must be two numbers from 0 to 1, got {self.rates}")
+        rates = STEERED if self.rates is None else self.rates
+        if not (len(rates) == 3 and all(0 <= rate <= LARGEST_RATE for rate in rates)):
+            raise ValueError(f"rates must be three numbers from 0 to {LARGEST_RATE}, got {rates}")
+        if not 0 <= self.margin <= WIDEST:
+            raise ValueError(f"margin must be a number from 0 to {WIDEST}, got {self.margin}")
         if len(set(self.new_classes)) < len(self.new_classes):
             raise ValueError(f"new_classes must be different names, got {', '.join(self.new_classes)}")
 
@@ -76,14 +94,28 @@ def learning(trained: Trained, learn: Learn) -> Learning:
         raise ExportError("all classes are new: at least one must have been learnt")
     size = torch.where(new.unsqueeze(1), FAINT, h * (READOUT_START / max(float(known.median()), 1e-12)))
     start = _fields(hidden, torch.full_like(hidden, math.inf)), _fields(readout, size)
-    rates = round(learn.rates[0] * (1 << RATE)), round(learn.rates[1] * (1 << RATE))
+    none = np.zeros((0, hidden.shape[1]), np.int8), np.zeros((0, readout.shape[1]), np.int8)
+    kept, usual = (none, PLAIN) if trained.directions is None else (trained.directions, STEERED)
+    rate, of_known, of_new = (round(rate * (1 << RATE)) for rate in learn.rates or usual)
+    class_rates = np.where(new.numpy(), of_new, of_known).astype(np.int32)
     slope, centre, shift, bits = _inputs(trained, hidden.shape[1])
     white, mean = trained.inputs.white, Fraction(float(trained.inputs.mean[0]))
     assert white is not None
     # The thresholds of the packed network, for whatever number of weights is +1.
     sums = range(-hidden.shape[1], hidden.shape[1] + 1, 2)
     thresholds = np.array([math.ceil(white * mean * total) for total in sums], np.int32)
-    return Learning(white, slope, centre, shift, bits, thresholds, rates, start)
+    margin = round(learn.margin * (1 << COARSE))
+    return Learning(white, slope, centre, shift, bits, thresholds, rate, class_rates, margin, kept, start)
+
+
+def steered(trained: Trained, x: ArrayLike) -> Trained:
+    """The same with the directions of which samples x of its classes make most use, as inputs of each layer: a device
+    that learns new classes leaves these alone."""
+    require_learnable(trained)
+    x = np.asarray(x)
+    v = standardised(trained, x.reshape(len(x), -1))
+    units = np.where(v @ trained.net.weighted()[0].point().double().numpy().T >= 0, 1.0, -1.0)
+    return replace(trained, directions=(directions(v, DIRECTIONS[0]), directions(units, DIRECTIONS[1])))
 
 
 def learner(trained: Trained, learn: Learn | None = None) -> Learner:

@@ -12,7 +12,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cavity.export.c import checked_file_name, checked_prefix
 from cavity.packed.gaussian import LIMIT, REACH, TABLES
-from cavity.packed.learning import HIDDEN_FLOOR, LARGEST_MESSAGE, OUTPUT_FLOOR, Learning
+from cavity.packed.learning import (
+    DIRECTION,
+    HIDDEN_FLOOR,
+    LARGEST_INPUT,
+    LARGEST_MESSAGE,
+    LARGEST_STEP,
+    OUTPUT_FLOOR,
+    Learning,
+)
 from cavity.util.version import __version__
 
 #: Registers and numbers of ``learn`` and what it calls, beyond their arrays.
@@ -36,6 +44,8 @@ def _values(learning: Learning) -> dict[str, Any]:
     features, hidden, classes = learning.sizes
     signs = np.packbits(learning.start[0].ravel() >= 0, bitorder="little")
     narrow = bool(np.abs(learning.thresholds).max() < 1 << 15)
+    of_classes = 2 * hidden * classes + 4 * classes
+    directions = sum(each.size for each in learning.directions)
     tables = 2 * sum(len(table) for table in TABLES.values())
     return {
         "hidden": hidden,
@@ -44,7 +54,12 @@ def _values(learning: Learning) -> dict[str, Any]:
         "slope": learning.slope,
         "centre": learning.centre,
         "shift": learning.shift,
-        "rates": learning.rates,
+        "rate": learning.rate,
+        "class_rates": learning.class_rates.tolist(),
+        "margin": learning.margin,
+        "directions": [each.ravel().tolist() for each in learning.directions if len(each)],
+        "direction_counts": [len(each) for each in learning.directions],
+        "direction_bits": DIRECTION,
         "tables": {name: table.tolist() for name, table in TABLES.items()},
         "thresholds": learning.thresholds.tolist(),
         "threshold_type": "int16_t" if narrow else "int32_t",
@@ -52,10 +67,12 @@ def _values(learning: Learning) -> dict[str, Any]:
         "start_readout": learning.start[1].ravel().tolist(),
         "limit": LIMIT,
         "reach": REACH,
+        "largest_input": LARGEST_INPUT,
         "largest_message": LARGEST_MESSAGE,
+        "largest_step": LARGEST_STEP,
         "hidden_floor": HIDDEN_FLOOR,
         "output_floor": OUTPUT_FLOOR,
         "ram": 2 * hidden * (features + classes),
         "stack": 4 * features + 8 * hidden + 12 * classes + FRAMES,
-        "flash": tables + (2 if narrow else 4) * (features + 1) + len(signs) + 2 * hidden * classes,
+        "flash": tables + (2 if narrow else 4) * (features + 1) + len(signs) + of_classes + directions,
     }

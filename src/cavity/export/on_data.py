@@ -79,10 +79,16 @@ def framed(trained: Trained, x: ArrayLike) -> Trained:
 @torch.no_grad()
 def probabilities(trained: Trained, x: NDArray[Any]) -> NDArray[np.float64]:
     """Of the posterior, (samples, classes)."""
-    inputs = trained.inputs
-    v = (x / (inputs.white or 1) - inputs.mean) / inputs.std
+    v = standardised(trained, x)
     found: NDArray[np.float64] = trained.net.predict_proba(torch.from_numpy(v).to(trained.net.dtype)).double().numpy()
     return found
+
+
+def standardised(trained: Trained, x: NDArray[Any]) -> NDArray[np.float64]:
+    """Samples as the network itself takes them."""
+    inputs = trained.inputs
+    v: NDArray[np.float64] = (x / (inputs.white or 1) - inputs.mean) / inputs.std
+    return v
 
 
 def own_units(trained: Trained, x: Tensor) -> NDArray[Any]:

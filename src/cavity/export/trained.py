@@ -76,7 +76,8 @@ class Trained:
 
     ``features`` are the names of the columns of a table, or empty; ``image_shape`` is (channels, height, width), or
     None for a table. ``confidence``, ``tested`` (how many test samples exactly what is exported got right, and of how
-    many) and ``framing`` come from data: see ``cavity.export.calibrated``, ``measured`` and ``framed``.
+    many), ``framing`` and ``directions`` (for learning on a device) come from data: see ``cavity.export.calibrated``,
+    ``measured``, ``framed`` and ``steered``.
     """
 
     net: Network
@@ -87,6 +88,7 @@ class Trained:
     confidence: Confidence | None = None
     tested: tuple[int, int] | None = None
     framing: Framing | None = None
+    directions: tuple[NDArray[np.int8], NDArray[np.int8]] | None = None
 
     @property
     def accuracy(self) -> float | None:

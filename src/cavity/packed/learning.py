@@ -10,9 +10,10 @@ and an argmax. A sample x with label y moves it by (``core/sweep.py``, with ρ =
     hidden    B = Σ_k m_k g_k,   t = tanh B,   g = 2𝒩(u) t/(1 + t x̂)/√V
     h ← h + e g x,   |h| ≤ 3
 
-It does so only where the class of the largest ω is not y: a network that went on learning what it knows would forget
-what it is not shown. Signs of h are the weights of a 1-bit network. Every intermediate result fits into 32 bits;
-divisions are of numbers ≥ 0, and right shifts round down.
+It does so only where some a_k reaches −margin: a network that went on learning what it knows would forget what it is
+not shown. For the same reason x of a layer's step is what is left of its inputs without directions d that the known
+classes use most, x ← x − d (d·x), one after the other. Signs of h are the weights of a 1-bit network. Every
+intermediate result fits into 32 bits; divisions are of numbers ≥ 0, and right shifts round down.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ Fields = NDArray[np.int16]
 
 #: The largest |x| of a standardised input, and the largest |g| in units of 2^-12.
 LARGEST_INPUT, LARGEST_MESSAGE = 8, (1 << 15) - 1
+#: The largest rate; the largest |e g|, in units of 2^-16, that can be multiplied by an input in 32 bits.
+LARGEST_RATE, LARGEST_STEP = 2, 1 << 19
+#: Fraction bits of directions.
+DIRECTION = 7
 #: The least √V of hidden units and of pairs of classes, in units of 2^-8.
 HIDDEN_FLOOR, OUTPUT_FLOOR = 1 << COARSE - 2, 1 << COARSE
 #: Samples predicted at once.
@@ -41,8 +46,10 @@ class Learning:
     """What a device needs in order to learn, beyond the tables.
 
     x_i = (slope·q_i + centre) >> shift in units of 2^-bits, for pixels q from 0 to ``white``; ``thresholds``
-    (features + 1,): a hidden unit with n weights +1 is +1 where Σ w q ≥ thresholds[n]. ``rates`` are e of both layers
-    in units of 2^-16; ``start`` are the first fields, (hidden, features) and (classes, hidden).
+    (features + 1,): a hidden unit with n weights +1 is +1 where Σ w q ≥ thresholds[n]. ``rate`` of the hidden layer and
+    ``class_rates`` (classes,) of the readout are e in units of 2^-16, ``margin`` is one of a in units of 2^-8 and
+    ``directions`` of both layers, (directions, features) and (directions, hidden), are d in units of 2^-7; there may be
+    none. ``start`` are the first fields, (hidden, features) and (classes, hidden).
     """
 
     white: int
@@ -51,7 +58,10 @@ class Learning:
     shift: int
     bits: int
     thresholds: NDArray[np.int32]
-    rates: tuple[int, int]
+    rate: int
+    class_rates: NDArray[np.int32]
+    margin: int
+    directions: tuple[NDArray[np.int8], NDArray[np.int8]]
     start: tuple[Fields, Fields]
 
     @property
@@ -89,20 +99,21 @@ class Learner:
         return f"Learner({'-'.join(map(str, self.learning.sizes))})"
 
     def learn_one(self, sample: ArrayLike, label: int) -> bool:
-        """Learn that ``sample`` (features,), pixels from 0 to white, is of class ``label``, if it is not predicted so;
-        returns whether there was anything to learn."""
+        """Learn that ``sample`` (features,), pixels from 0 to white, is of class ``label``, unless that leads by the
+        margin; returns whether there was anything to learn."""
         classes = self.learning.sizes[2]
         if not 0 <= label < classes:
             raise ValueError(f"label must be a class from 0 to {classes - 1}, got {label}")
         up = self._up(self._pixels(np.asarray(sample)[None])[0])
-        if up.omega.argmax() == label:
+        a, s = _leads(up.omega, up.variance, label)
+        if np.delete(a, label).max() < -self.learning.margin:
             return False
-        g = _class_messages(up.omega, up.variance, label)
+        g = _class_messages(a, s, label)
         t = mean_of(np.clip(g @ (mean_of(self.fields[1]) >> 4) >> COARSE, -LIMIT, LIMIT))
         gain = np.maximum(((1 << FINE) + (t * up.unit >> COARSE)) * up.scale >> COARSE, 1)
         g_hidden = np.sign(t) * np.minimum(up.density * np.abs(t) // gain, LARGEST_MESSAGE)
-        self._move(1, g, up.unit, COARSE)
-        self._move(0, g_hidden, up.x, self.learning.bits)
+        self._move(1, g, self.learning.class_rates, up.unit, COARSE)
+        self._move(0, g_hidden, self.learning.rate, up.x, self.learning.bits)
         return True
 
     def _up(self, q: Whole) -> Sweep:
@@ -118,9 +129,10 @@ class Learner:
         variance = ((1 << 2 * FINE) - part * part >> FINE).sum(axis=-1)
         return Sweep(x, unit, density, s, part.sum(axis=-1), variance)
 
-    def _move(self, layer: int, g: Whole, x: Whole, bits: int) -> None:
-        """h ← h + e g x, within the limit."""
-        step = (g >> 2) * self.learning.rates[layer] + 512 >> 10
+    def _move(self, layer: int, g: Whole, rate: int | NDArray[np.int32], x: Whole, bits: int) -> None:
+        """h ← h + e g x, within the limit, with what is left of x (inputs,) without the layer's directions."""
+        x = steered(x, self.learning.directions[layer], (LARGEST_INPUT << bits) - 1)
+        step = np.clip((g >> 2) * rate + 512 >> 10, -LARGEST_STEP, LARGEST_STEP)
         moved = self.fields[layer] + (np.outer(step, x) + (1 << bits + 3) >> bits + 4)
         self.fields[layer] = np.clip(moved, -LIMIT, LIMIT).astype(np.int16)
 
@@ -148,6 +160,15 @@ class Learner:
         return q
 
 
+def steered(x: Whole, directions: NDArray[np.int8], most: int) -> Whole:
+    """What is left of x (inputs,) without the directions (directions, inputs), between −most and most."""
+    half = 1 << DIRECTION - 1
+    for d in directions.astype(np.int64):
+        along = d @ x + half >> DIRECTION
+        x = np.clip(x - (d * along + half >> DIRECTION), -most, most)
+    return x
+
+
 def mean_of(h: NDArray[Any]) -> Whole:
     """m = tanh h, in units of 2^-12."""
     h = h.astype(np.int64)
@@ -155,11 +176,15 @@ def mean_of(h: NDArray[Any]) -> Whole:
     return m
 
 
-def _class_messages(omega: Whole, V: Whole, label: int) -> Whole:
-    """g_k of the classes (classes,)."""
+def _leads(omega: Whole, V: Whole, label: int) -> tuple[Whole, Whole]:
+    """a_k of the classes (classes,), and √(V_k + V_y)."""
     s = np.maximum(_root(V + V[label] << 4), OUTPUT_FLOOR)
     lead = omega - omega[label]
-    a = np.sign(lead) * np.minimum((np.abs(lead) << 4) // s, 2 * REACH)
+    return np.sign(lead) * np.minimum((np.abs(lead) << 4) // s, 2 * REACH), s
+
+
+def _class_messages(a: Whole, s: Whole, label: int) -> Whole:
+    """g_k of the classes (classes,)."""
     g: Whole = -np.minimum((hazard_of(a) << COARSE) // s, LARGEST_MESSAGE)
     g[label] = 0
     g[label] = min(-int(g.sum()), LARGEST_MESSAGE)
