@@ -9,8 +9,7 @@ made by `scripts/fit_special.py`, one in r = 1/(4 + a), one in y = 8r − 1; eac
 J makes it possible to form analytically the differences that would cancel in the tails, and exp is the only
 transcendental function on the hot path. Temporaries are reused in place, so autograd is not supported.
 
-Where there are few numbers NumPy begins an operation in a fifth of the time that PyTorch takes. What is most in use on
-small tables is therefore written for both: it takes an `Array` of either, and returns the same.
+What is most in use on small tables takes an `Array` of PyTorch or NumPy (``arrays.py`` says why), and returns the same.
 
 Errors are below 8 machine epsilons of |f| + Σ |x ∂f/∂x|, the value and what a relative change of the inputs
 makes of it; below 16 for `hazard_slope`, the variance of `tail` and the second output of `sign_response`.
@@ -20,16 +19,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.special import erfcx
 from torch import Tensor
 
-#: A tensor, or a NumPy array.
-Array: TypeAlias = Any
+from cavity.core.arrays import Array, indicator, kept, library, negative, pick, select
 
 SQRT_2 = math.sqrt(2)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -79,9 +76,8 @@ TANH_Q_32 = (
     7.70397538e-7, 3.27290747e-4, 2.58473589e-2, 4.67077824e-1, 1.00000000,
 )
 # fmt: on
-#: Of fewer numbers than this the number of calls counts more than that of operations; and torch's own selection is as
-#: fast as any other.
-FEW, FEWER = 32768, 8192
+#: Of fewer numbers than this the number of calls counts more than that of operations.
+FEW = 32768
 #: Of fewer than this one slow function of SciPy's is faster than a polynomial.
 FEWEST = 1024
 # From here on float32 has nothing between tanh and 1.
@@ -276,11 +272,6 @@ def erf_moments(u: Tensor) -> tuple[Tensor, Tensor]:
     return select(s < 0.25, near, torch.copysign(1 - tail, u)), variance
 
 
-def library(x: Array) -> ModuleType:
-    """The module whose functions take x."""
-    return np if isinstance(x, np.ndarray) else torch
-
-
 def _polynomial(z: Array, coefficients: tuple[float, ...]) -> Array:
     """Horner's rule, highest power first, in one temporary."""
     tensor = isinstance(z, Tensor)
@@ -336,62 +327,6 @@ def _hazard_parts(x: Tensor, J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     below = (inverse_density - R).reciprocal_()
     negative = x < 0
     return select(negative, below, K), select(negative, below + a, h), R, inverse_density
-
-
-#: Whole numbers with as many bits.
-BITS: dict[Any, Any] = {
-    torch.float32: torch.int32,
-    torch.float64: torch.int64,
-    np.dtype(np.float32): np.int32,
-    np.dtype(np.float64): np.int64,
-}
-#: The bits of 1.0.
-ONE_32, ONE_64 = 0x3F800000, 0x3FF0000000000000
-
-
-def negative(x: Array) -> Array:
-    """Where x has its sign bit set, for ``pick``: all bits of a whole number, or a truth value in compiled code."""
-    if library(x) is torch and torch.compiler.is_compiling():
-        return x < 0
-    whole = BITS[x.dtype]
-    return x.view(whole) >> (8 * x.itemsize - 1)
-
-
-def pick(where: Array, first: Array, second: Array) -> Array:
-    """``first`` where the ``negative`` bits are set, else ``second``, whatever that is there: put together from their
-    bits, for the price of three products."""
-    if where.dtype is torch.bool:
-        return torch.where(where, first, second)
-    like = first.dtype
-    a, b = first.view(where.dtype), second.view(where.dtype)
-    return (((a ^ b) & where) ^ b).view(like)
-
-
-def indicator(where: Array, like: Array) -> Array:
-    """1 where the ``negative`` bits are set, else 0, in the type of ``like``."""
-    if where.dtype is torch.bool:
-        return where.to(like.dtype)
-    return (where & (ONE_32 if like.itemsize == 4 else ONE_64)).view(like.dtype)
-
-
-def kept(where: Array, x: Array) -> Array:
-    """x where the ``negative`` bits are set, else 0."""
-    return torch.where(where, x, 0.0) if where.dtype is torch.bool else (x.view(where.dtype) & where).view(x.dtype)
-
-
-def select(condition: Tensor, first: Tensor | float, second: Tensor | float) -> Tensor:
-    """``torch.where``, to the last bit. On the CPU torch's own takes a branch for each number, which costs up to 60
-    times a product where the answers are mixed; here both are put together from their bits for the price of four."""
-    small = torch.compiler.is_compiling() or condition.numel() < FEWER or condition.device.type != "cpu"
-    like = first if isinstance(first, Tensor) else second
-    if small or not isinstance(like, Tensor):
-        return torch.where(condition, first, second)
-    a, b = (x if isinstance(x, Tensor) else like.new_tensor(x) for x in (first, second))
-    if a.dtype != b.dtype:
-        return torch.where(condition, first, second)
-    whole = BITS[like.dtype]
-    a, b = a.view(whole), b.view(whole)
-    return ((a ^ b) & condition.to(whole).neg_()).bitwise_xor(b).view(like.dtype)
 
 
 def _side(u: Tensor) -> Tensor:

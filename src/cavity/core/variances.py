@@ -11,9 +11,9 @@ import math
 import torch
 from torch import Tensor
 
+from cavity.core.arrays import select
 from cavity.core.floors import NONE, VARIANCE_FLOOR, can_be_seen
 from cavity.core.messages import Moments
-from cavity.core.special import select
 from cavity.core.state import Factor, Site
 
 

@@ -27,10 +27,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cavity.core.arrays import Array, indicator, kept, library, negative, pick
 from cavity.core.channels.winner import WinnerResponse, one_hot
 from cavity.core.floors import can_be_seen
 from cavity.core.messages import Preactivation
-from cavity.core.special import SQRT_2PI, Array, indicator, kept, library, mills_ratio, negative, pick
+from cavity.core.special import SQRT_2PI, mills_ratio
 
 #: Nodes, and the largest |u|.
 NODES, REACH = 20, 1.5

@@ -34,9 +34,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cavity.core.arrays import select
 from cavity.core.channels.pieces import Line, Number, Piece, Unit, added, make_piece, peak_of, probabilities
 from cavity.core.channels.truncated import decrease
-from cavity.core.special import select
 
 
 class Mixture(NamedTuple):

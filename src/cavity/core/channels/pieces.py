@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cavity.core.arrays import select
 from cavity.core.channels.truncated import Cut, End, between, beyond, whole
-from cavity.core.special import select
 
 Number = Tensor | float
 

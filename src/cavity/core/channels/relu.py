@@ -23,10 +23,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cavity.core.arrays import Array, kept, library, negative, pick
 from cavity.core.channels.piecewise import PiecewiseLinear
 from cavity.core.floors import can_be_seen, floored_gain
 from cavity.core.messages import Fields, Moments, Preactivation, Response
-from cavity.core.special import SQRT_2, Array, kept, library, lower_tail, negative, pick, upper_tail
+from cavity.core.special import SQRT_2, lower_tail, upper_tail
 
 #: Up to so many units NumPy is faster.
 FEW = 65536

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cavity.core.special import select, tail, tanh
+from cavity.core.arrays import select
+from cavity.core.special import tail, tanh
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 #: Below these falls X and widths w nodes are taken.
