@@ -55,6 +55,7 @@ def compare(name: str, busy: int, repeat: int) -> str:
                 cavity.util.threads.WORTH_A_THREAD, cavity.util.threads.free_processors = kept
                 times.append(seconds(X, y, options, threads, most))
     finally:
+        cavity.util.threads.WORTH_A_THREAD, cavity.util.threads.free_processors = kept
         for process in company:
             process.kill()
             process.wait()
@@ -68,7 +69,7 @@ def compare(name: str, busy: int, repeat: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--busy", type=int, action="append", help="busy processes; repeatable")
-    parser.add_argument("--repeat", type=int, default=6)
+    parser.add_argument("--repeat", type=int, default=8)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     cavity.MessagePassingClassifier(epochs=1).fit(np.eye(4), [0, 1, 0, 1])

@@ -1,5 +1,7 @@
 """Threads: how many a piece of work is given, and that torch's own setting survives."""
 
+import os
+
 import pytest
 import torch
 from sklearn.datasets import load_iris
@@ -40,3 +42,17 @@ def test_a_fit_of_a_small_table_has_one_thread_and_leaves_torch_as_it_was(monkey
 
 def test_there_is_always_a_processor():
     assert threads.free_processors() >= 1
+
+
+@pytest.mark.parametrize(("running", "here", "free"), [(1, 1, 2), (3, 3, 2), (2, 1, 1), (4, 2, 1), (0, 1, 2)])
+def test_only_other_processes_take_processors(monkeypatch, running, here, free):
+    """Threads of this process that still spin after a product are no company."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
+    monkeypatch.setattr(threads, "_running", lambda: running)
+    monkeypatch.setattr(threads, "_running_here", lambda: here)
+    assert threads.free_processors() == free
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="only Linux lists the threads of a process")
+def test_the_threads_of_this_process_that_run_are_counted():
+    assert 1 <= threads._running_here() <= len(os.listdir("/proc/self/task"))

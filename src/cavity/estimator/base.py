@@ -167,8 +167,11 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         return array, target, sample_counts(sample_weight, array)
 
     def _samples(self, X: Rows, y: Tensor, counts: NDArray[np.float64] | None) -> Samples:
-        """Checked samples as the network takes them."""
-        x = self.network_.check_inputs(self._inputs(X)) if isinstance(X, np.ndarray) else self._sparse(X, torch.float32)
+        """Checked samples as the network takes them. One pass over the numbers is not worth a second thread, for which
+        it would have to wait beside other work."""
+        with suited(0):
+            dense = isinstance(X, np.ndarray)
+            x = self.network_.check_inputs(self._inputs(X)) if dense else self._sparse(X, torch.float32)
         return Samples(x, y, None if counts is None else torch.from_numpy(counts).to(torch.float32))
 
     def _train(self, samples: Samples, labels: NDArray[Any] | None = None) -> None:
@@ -178,10 +181,10 @@ class MessagePassingEstimator(BaseEstimator):  # type: ignore[misc]
         train = held = None
         if self.early_stopping or calibrates:
             train, held = held_out(len(samples), self.validation_fraction, labels, self.seed_)
-        aside = None if held is None else samples.take(held)
         trainer, before = self._trainer(), self.n_steps_
         size = self._batch_size(len(samples))
         with self._threads(size), display(self.verbose, epochs, max(1, len(samples) // size)) as shown:
+            aside = None if held is None else samples.take(held)
             if self.early_stopping or aside is None:
                 samples = samples if train is None else samples.take(train)
                 best = self._fit(trainer, samples, epochs, aside, shown)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cavity.util.regular import read_regular
 
@@ -24,15 +24,29 @@ def free_processors() -> int:
     """Processors that this process may use and no other keeps busy, one at least: the most of a few looks, because what
     runs for a moment is no company. Where the system does not say what is running, those it may use."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    running = mine
+    others = mine
     for look in range(LOOKS):
         time.sleep(BETWEEN_LOOKS if look else 0)
         try:
-            running = min(running, int(read_regular("/proc/loadavg").split()[3].partition(b"/")[0]))
+            others = min(others, max(0, _running() - _running_here()))
         except (OSError, ValueError, IndexError):
             return mine
-    # This process is one of those that run.
-    return max(1, mine - (running - 1))
+    return max(1, mine - others)
+
+
+def _running() -> int:
+    """Threads of all processes that run or wait for a processor now, as Linux counts them."""
+    return int(read_regular("/proc/loadavg").split()[3].partition(b"/")[0])
+
+
+def _running_here() -> int:
+    """Those of this process: a thread that has done its part of a product spins for a while before it sleeps."""
+    found = 0
+    for task in os.listdir("/proc/self/task"):
+        # One that has ended since runs no more.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += read_regular(f"/proc/self/task/{task}/stat").rpartition(b")")[2].split()[0] == b"R"
+    return found
 
 
 def threads_for(products: float, most: int, free: int) -> int:
