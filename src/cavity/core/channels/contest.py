@@ -37,13 +37,13 @@ from cavity.core.special import SQRT_2PI, mills_ratio
 NODES, REACH = 20, 1.5
 #: Nats below the mode at the left and right end. To the left lies what a sure winner's g is made of.
 DEPTH = 12.0, 10.0
-#: Newton steps to the mode, where there are more classes than so many: the largest of the modes against one rival is
-#: the further from it the more rivals there are.
+#: Newton steps to the mode: one for each of these that there are more classes than. The largest of the modes against
+#: one rival is the further from it the more rivals there are.
 MODE_STEPS = (0, 5, 10)
 #: No rival narrower than this part of V_*: its cliff would fall between two nodes.
 NARROWEST = 0.05
 INV_SQRT_2PI = 1 / SQRT_2PI
-#: Up to so many numbers ω NumPy is used.
+#: Up to this many numbers ω NumPy is used.
 FEW = 16384
 
 

@@ -29,7 +29,7 @@ from cavity.core.floors import can_be_seen, floored_gain
 from cavity.core.messages import Fields, Moments, Preactivation, Response
 from cavity.core.special import SQRT_2, lower_tail, upper_tail
 
-#: Up to so many units NumPy is faster.
+#: Up to this many units NumPy is faster.
 FEW = 65536
 
 
